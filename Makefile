@@ -1,0 +1,48 @@
+# Each target sets itself up from a bare Python 3.10 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.made
+
+.PHONY: setup demo test ui check lint bench lock clean
+
+setup: $(STAMP)
+
+# uv finds its index in the environment and pip's own configuration, so the lock names none.
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.10 to 3.13 is needed, this is " + sys.version.split()[0] if not (3, 10) <= sys.version_info < (3, 14) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements.lock
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --editable .
+	@touch $@
+
+demo: setup
+	$(BIN)/promptchain demo
+
+test: setup
+	$(BIN)/python -m pytest
+
+ui: setup
+	export DAGSTER_HOME="$${DAGSTER_HOME:-$(CURDIR)/.promptchain/dagster}" && \
+	mkdir -p "$$DAGSTER_HOME" && \
+	{ test -e "$$DAGSTER_HOME/dagster.yaml" || \
+	  cp promptchain_dagster/pipelines/dagster.yaml "$$DAGSTER_HOME/"; } && \
+	$(BIN)/dagster dev --workspace workspace.yaml
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+check: lint test
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+lock:
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.10 \
+		--all-extras --group dev pyproject.toml --output-file requirements.lock
+
+clean:
+	rm -rf $(VENV)

@@ -1,0 +1,41 @@
+"""Keeps the key out of everything that is shown: servers echo it in their errors, whole or cut."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 300
+"""Characters of a server's own words that are kept."""
+
+_MASK = "[redacted]"
+_PART = 6
+"""So many characters of the key in a row give it away."""
+
+# A key by its look, and one that the server has masked itself ("sk-ab***yz").
+_LOOKS_LIKE_KEY = re.compile(
+    r"\b(?:sk|pk|rk|gsk|xai|key|api|sess)[-_][\w*.…\-]{4,}|[\w\-]*\*{3,}[\w\-*]*|(?i:bearer\s+)\S+"
+)
+
+
+def redact(text: str, key: str | None) -> str:
+    """`text` without the key, a part of it, or anything that looks like one; one line, bounded."""
+    text = " ".join(text[: 20 * LONGEST].split())
+    text = _LOOKS_LIKE_KEY.sub(_MASK, _without_parts(text, key) if key else text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _without_parts(text: str, key: str) -> str:
+    least = min(_PART, len(key))
+    kept: list[str] = []
+    at = 0
+    while at < len(text):
+        length = least
+        while length <= len(text) - at and text[at : at + length] in key:
+            length += 1
+        if length == least:
+            kept.append(text[at])
+            at += 1
+        else:
+            kept.append(_MASK)
+            at += length - 1
+    return "".join(kept)

@@ -1,0 +1,106 @@
+"""One way to write under the home, whole or not at all: in a folder or in an object store.
+
+A key is a relative name such as `checkpoints/3f/9a.json`; what it names is a whole object or
+nothing, whenever the process is killed, because both stores publish an object in one step (a
+rename; a put). There is no lock and nothing to clear up after a kill: a file that was being
+written keeps a hidden name, which no key can spell.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from typing import Protocol
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from promptchain_dagster.errors import InvalidInput, StoreError
+from promptchain_dagster.store.cloud import ObjectStore
+from promptchain_dagster.store.folder import FolderStore
+
+__all__ = ["Store", "open_store"]
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_CLOUDS = ("s3", "gs", "az")
+_ALLOWED = "a folder, s3://, gs://, az://"
+
+
+class Store(Protocol):
+    """Whole objects under keys. Safe to use from several threads and processes at once.
+
+    Each method raises `InvalidInput` for a key it can't take and `StoreError`, naming the object
+    and the reason, when the store fails. Of two writers of one key the last wins.
+    """
+
+    def read(self, key: str) -> bytes | None:
+        """The object, or None when there is none."""
+        ...
+
+    def write(self, key: str, data: bytes) -> None:
+        """Replace the object, whole or not at all; durable when this returns."""
+        ...
+
+    def list(self, prefix: str) -> list[str]:
+        """The keys under the folder `prefix`, which ends in "/", at any depth, sorted."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Remove the object; fine when there is none."""
+        ...
+
+    def url_of(self, key: str) -> str:
+        """The object's path or URL, for people."""
+        ...
+
+
+def open_store(home: str) -> Store:
+    """The store at `home`: a folder (a path or a file:// URL; made if missing) or s3://, gs://, az://.
+
+    A small object is written and deleted to see that the home can be written. Raises
+    `InvalidInput`, naming the home, when it can't, or when it is no such place. An object store
+    needs the extra `cloud` and takes its credentials and settings from the environment.
+    """
+    store = _store_at(home)
+    key = f"probe-{secrets.token_hex(8)}"
+    try:
+        store.write(key, b"")
+        store.delete(key)
+    except StoreError as error:
+        raise InvalidInput(f"home {home!r} can't be used: {error}") from None
+    return store
+
+
+def _store_at(home: str) -> Store:
+    if not home or _CONTROL.search(home):
+        raise InvalidInput(f"home {home!r} is empty or holds a control character")
+    url = _URL.match(home)
+    if url is None:
+        return FolderStore(os.path.abspath(os.path.expanduser(home)))
+    scheme = url[1].lower()
+    if scheme != "file" and scheme not in _CLOUDS:
+        # The rest is not shown: it may hold a password.
+        raise InvalidInput(
+            f"home: a store without atomic writes is refused: {scheme}://…; allowed: {_ALLOWED}"
+        )
+    parts = _url_parts(scheme, home)
+    if scheme == "file":
+        return FolderStore(os.path.abspath(unquote(parts.path)))
+    return ObjectStore(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}")
+
+
+def _url_parts(scheme: str, home: str) -> SplitResult:
+    """The URL's parts; the messages show no part of it that may hold a credential."""
+    if "@" in home and scheme != "file":
+        raise InvalidInput(
+            f"home {scheme}://…: credentials don't belong in a URL; set them in the environment"
+        )
+    if "?" in home or "#" in home:
+        raise InvalidInput(f"home {scheme}://…: a URL with ? or # is refused")
+    parts = urlsplit(home)
+    host_is_right = parts.netloc in ("", "localhost") if scheme == "file" else parts.netloc
+    segments = parts.path.rstrip("/").split("/")[1:]
+    if not host_is_right or ":" in parts.netloc or {"", ".", ".."} & set(segments):
+        expected = "file:///path" if scheme == "file" else f"{scheme}://bucket/prefix"
+        raise InvalidInput(f"home {scheme}://…: expected {expected}")
+    return parts

@@ -1,0 +1,97 @@
+"""The home in an object store: S3 and what speaks like it, Google Cloud Storage, Azure."""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from promptchain_dagster.errors import InvalidInput, StoreError
+from promptchain_dagster.store.keys import check_key, check_prefix, is_key
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore as Bucket
+
+
+class ObjectStore:
+    """Objects in a bucket, under the prefix that its URL names; a put there is atomic."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            import obstore
+            from obstore.store import from_url
+        except ModuleNotFoundError:
+            raise InvalidInput(
+                f"home {url!r} needs the extra 'cloud': pip install 'promptchain-dagster[cloud]'"
+            ) from None
+        self._url = url
+        self._obstore = obstore
+        self._errors = (obstore.exceptions.BaseError, OSError)
+        try:
+            self._bucket: Bucket = from_url(
+                url,
+                client_options={"allow_http": _endpoint_is_http()},
+                # A write keeps what was paid for, so a short outage (about 20 s) is waited out.
+                retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=60)},
+            )
+        except self._errors as error:
+            raise InvalidInput(f"home {url!r} can't be opened: {_cloud_reason(error)}") from None
+
+    def url_of(self, key: str) -> str:
+        return f"{self._url}/{check_key(key)}"
+
+    def read(self, key: str) -> bytes | None:
+        try:
+            return bytes(self._obstore.get(self._bucket, check_key(key)).bytes())
+        except FileNotFoundError:
+            return None
+        except self._errors as error:
+            raise self._failed("read", key, error) from None
+
+    def write(self, key: str, data: bytes) -> None:
+        try:
+            self._obstore.put(self._bucket, check_key(key), data)
+        except self._errors as error:
+            raise self._failed("written", key, error) from None
+
+    def list(self, prefix: str) -> list[str]:
+        top = check_prefix(prefix)
+        try:
+            pages = self._obstore.list(self._bucket, prefix)
+            return sorted(o["path"] for page in pages for o in page if is_key(o["path"]))
+        except self._errors as error:
+            raise self._failed("listed", top, error) from None
+
+    def delete(self, key: str) -> None:
+        try:
+            self._obstore.delete(self._bucket, check_key(key))
+        except FileNotFoundError:
+            return
+        except self._errors as error:
+            raise self._failed("deleted", key, error) from None
+
+    def _failed(self, verb: str, key: str, error: Exception) -> StoreError:
+        return StoreError(f"{self.url_of(key)!r} can't be {verb}: {_cloud_reason(error)}")
+
+
+def _endpoint_is_http() -> bool:
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+    return any(os.environ.get(name, "").lower().startswith("http://") for name in names)
+
+
+def _cloud_reason(error: Exception) -> str:
+    """What is safe to show of an error whose text may quote keys and signatures."""
+    text = str(error)
+    if "169.254.169.254" in text:  # asked only when the environment holds no credentials
+        return "no credentials were found in the environment"
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    status = re.search(r"status code: (\d{3})", text)
+    if status or code:
+        said = [code[1] if code else "", f"HTTP {status[1]}" if status else ""]
+        return "the store answered " + " ".join(filter(None, said))
+    if "error sending request" in text:
+        return "the store could not be reached"
+    if "Account must be specified" in text:
+        return "AZURE_STORAGE_ACCOUNT_NAME is not set"
+    return f"{type(error).__name__} from the store's client"
