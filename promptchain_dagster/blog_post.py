@@ -185,12 +185,18 @@ def _follows_outline(draft: str, fields: Mapping[str, Any]) -> Iterable[str]:
 
 def _keeps_headings(post: str, fields: Mapping[str, Any]) -> Iterable[str]:
     before, after = _markdown_headings(fields["draft"]), _markdown_headings(post)
-    if before != after:
-        yield f"the headings changed: {len(before)} in the draft, {len(after)} in the post"
+    for key in before.keys() - after.keys():
+        yield f"the draft's heading {before[key]!r} is gone"
+    for key in after.keys() - before.keys():
+        yield f"the heading {after[key]!r} is new"
+    if before.keys() == after.keys() and list(before) != list(after):
+        yield "the draft's headings stand in another order"
 
 
-def _markdown_headings(text: str) -> list[str]:
-    return [_key(line) for line in text.splitlines() if re.match(r"#{1,6}\s", line)]
+def _markdown_headings(text: str) -> dict[str, str]:
+    """Each heading's words by its key, in order."""
+    found = re.findall(r"^#{1,6}\s+(.*\S)", text, re.MULTILINE)
+    return {_key(line): line for line in found}
 
 
 def _near_word_count(draft: str, fields: Mapping[str, Any], tolerance: float) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""`ScriptedChatModel`: a language model that says what a test wrote down, and keeps what it heard."""
+"""`ScriptedChatModel`: a model that says what a test wrote down, and keeps what it heard."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ class ScriptedChatModel:
         parameters: Mapping[str, Any] = MappingProxyType({}),
         context_tokens: int | None = None,
         max_output_tokens: int | None = None,
+        max_in_flight: int | None = None,
     ) -> None:
         self.name = name
         self.parameters = parameters
         self.context_tokens = context_tokens
         self.max_output_tokens = max_output_tokens
+        self.max_in_flight = max_in_flight
         self.prompts: list[str] = []
         self.schemas: list[Mapping[str, Any] | None] = []
         self.output_caps: list[int | None] = []

@@ -30,7 +30,8 @@ def recorder(store: Store, run_id: str, label: str = "") -> Record:
 
     async def record(attempt: Attempt) -> None:
         key = f"{folder}{attempt.step}-{attempt.number}.json"
-        data = json.dumps(as_json(attempt), ensure_ascii=False, indent=2).encode()
+        # Without indent: that would take the slow encoder, on every call.
+        data = json.dumps(as_json(attempt), ensure_ascii=False).encode("utf-8", "replace")
         await asyncio.to_thread(store.write, key, data)
 
     return record

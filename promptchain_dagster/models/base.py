@@ -143,6 +143,11 @@ class ChatModel(Protocol):
         """Our own cap on a reply in tokens; None where none was set."""
         ...
 
+    @property
+    def max_in_flight(self) -> int | None:
+        """How many calls at once it can serve; None where it sets no limit of its own."""
+        ...
+
     async def complete(
         self,
         prompt: str,

@@ -53,10 +53,10 @@ class Calls:
     """The calls of one run: retried here and nowhere else, and at most `max_in_flight` at once.
 
     `retries` is how often a call is made again after it brought nothing usable (spec: once);
-    `timeout_seconds` bounds each request as a whole, however slowly its reply drips;
-    `max_retry_after_seconds` is the longest wait that a server may ask for, itself included.
-    After an error that no call of this run can escape, every later call returns that error and
-    sends nothing. Lives in one event loop.
+    `max_in_flight` is the model's own limit unless given; `timeout_seconds` bounds each request
+    as a whole, however slowly its reply drips; `max_retry_after_seconds` is the longest wait
+    that a server may ask for, itself included. After an error that no call of this run can
+    escape, every later call returns that error and sends nothing. Lives in one event loop.
     """
 
     def __init__(
@@ -71,9 +71,8 @@ class Calls:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         _require(retries >= 0, "retries", retries, "0 or more")
-        _require(
-            max_in_flight is None or max_in_flight >= 1, "max_in_flight", max_in_flight, ">= 1"
-        )
+        places = max_in_flight if max_in_flight is not None else model.max_in_flight
+        _require(places is None or places >= 1, "max_in_flight", places, "1 or more")
         _require(timeout_seconds > 0, "timeout_seconds", timeout_seconds, "more than 0")
         self.model = model
         self.requests = 0
@@ -84,7 +83,7 @@ class Calls:
         self._timeout = timeout_seconds
         self._max_retry_after = max_retry_after_seconds
         self._sleep = sleep
-        self._places = asyncio.Semaphore(max_in_flight) if max_in_flight else None
+        self._places = asyncio.Semaphore(places) if places else None
 
     async def complete(
         self,

@@ -23,3 +23,15 @@ def cost_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
             continue
     _without_price.add(model)
     return None
+
+
+def context_window(model: str) -> int | None:
+    """How many tokens prompt and reply of `model` may have together; None where unlisted."""
+    from genai_prices import Usage, calc_price
+
+    for name in dict.fromkeys((model, model.rpartition("/")[2])):
+        try:
+            return calc_price(Usage(input_tokens=0, output_tokens=0), name).model.context_window
+        except LookupError:
+            continue
+    return None

@@ -13,7 +13,7 @@ _PART = 6
 
 # A key by its look, and one that the server has masked itself ("sk-ab***yz").
 _LOOKS_LIKE_KEY = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|key|api|sess)[-_][\w*.…\-]{4,}|[\w\-]*\*{3,}[\w\-*]*|(?i:bearer\s+)\S+"
+    r"\b(?:sk|pk|rk|gsk|xai)[-_][\w*.…\-]{4,}|[\w\-]*\*{3,}[\w\-*]*|(?i:bearer\s+)\S+"
 )
 
 
@@ -21,6 +21,7 @@ def redact(text: str, key: str | None) -> str:
     """`text` without the key, a part of it, or anything that looks like one; one line, bounded."""
     text = " ".join(text[: 20 * LONGEST].split())
     text = _LOOKS_LIKE_KEY.sub(_MASK, _without_parts(text, key) if key else text)
+    text = re.sub(r"(\[redacted\])+", _MASK, text)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

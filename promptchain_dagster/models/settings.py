@@ -1,4 +1,4 @@
-"""Which model answers, and with what parameters; holds no secret, so it may be shown and pickled."""
+"""Which model answers, with what parameters; holds no secret, so it may be shown and pickled."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ModelSettings:
     @classmethod
     def from_environment(cls, **given: Any) -> ModelSettings:
         """`OPENAI_BASE_URL` and `PROMPTCHAIN_MODEL`, under what is given and not None."""
-        settings = {
+        settings: dict[str, Any] = {
             "base_url": os.environ.get("OPENAI_BASE_URL", "").strip() or None,
             "model": os.environ.get("PROMPTCHAIN_MODEL", "").strip() or None,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
@@ -21,14 +21,17 @@ from promptchain_dagster.models.prices import cost_usd
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def completion_of(body: str, model: str) -> Completion:
+def completion_of(body: str, asked: str, *, priced: bool = True) -> Completion:
     """The reply in the body of a 200; raises `CallError` where there is none (cases e5, e10).
+
+    `asked` is the name of the model that was asked; unless `priced`, the cost is unknown.
 
     Such an error is one of the transport, never the model's bad JSON. The message may hold the
     server's own words, not yet redacted.
     """
     answer = _json_object(body)
-    usage = _usage(answer.get("usage"), model)
+    model = _text(answer.get("model")) or asked
+    usage = _usage(answer.get("usage"), (model, asked) if priced else ())
     choices = answer.get("choices")
     first = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
     choice = _mapping(first)
@@ -42,7 +45,7 @@ def completion_of(body: str, model: str) -> Completion:
     content, refusal = _content(message)
     return Completion(
         text=content,
-        model=_text(answer.get("model")) or model,
+        model=model,
         finish_reason=finish_reason,
         usage=usage,
         refusal=refusal,
@@ -122,7 +125,9 @@ def error_message(error: object) -> str:
     words = next(
         (details[name] for name in ("message", "detail", "error") if details.get(name)), error
     )
-    return words if isinstance(words, str) else json.dumps(words, default=str) if words else ""
+    if isinstance(words, str):
+        return "a web page" if words.lstrip().startswith("<") else words
+    return json.dumps(words, default=str) if words else ""
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -154,7 +159,7 @@ def _seconds_until(date: str) -> float | None:
 def _json_object(body: str) -> Mapping[str, Any]:
     body = body.lstrip("\ufeff \t\r\n")
     if body.startswith("<"):
-        raise _unreadable("endpoint is not an API: it answered with a web page")
+        raise _unreadable("endpoint is not an API, it answered with a web page: check the base URL")
     if not body:
         raise _unreadable("the body of the reply is empty")
     try:
@@ -190,12 +195,13 @@ def _content(message: Mapping[str, Any]) -> tuple[str, str | None]:
     return _text(content) or "", _text(refusal)
 
 
-def _usage(told: object, model: str) -> Usage:
+def _usage(told: object, names: Iterable[str]) -> Usage:
     told = _mapping(told)
     tokens_in, tokens_out = _count(told.get("prompt_tokens")), _count(told.get("completion_tokens"))
     if tokens_in is None or tokens_out is None:
         return Usage(tokens_in, tokens_out, None, calls_without_usage=1)
-    return Usage(tokens_in, tokens_out, cost_usd(model, tokens_in, tokens_out))
+    costs = (cost_usd(name, tokens_in, tokens_out) for name in names)
+    return Usage(tokens_in, tokens_out, next((c for c in costs if c is not None), None))
 
 
 def _reasoning_tokens(told: object) -> int | None:

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from typing import Protocol
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote
 
 from promptchain_dagster.errors import InvalidInput, StoreError
 from promptchain_dagster.store.cloud import ObjectStore
@@ -20,7 +20,9 @@ from promptchain_dagster.store.folder import FolderStore
 
 __all__ = ["Store", "open_store"]
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_URL = re.compile(r"(file|s3|gs|az|[a-z][a-z0-9+.-]+(?=:/)):", re.IGNORECASE)
+_FILE_URL = re.compile(r"[^:]+:(//(?:localhost)?)?(/(?!/)[^?#]*)")
+_CLOUD_URL = re.compile(r"[^:]+://([A-Za-z0-9][A-Za-z0-9._-]*)((?:/(?!\.\.?(?:/|$))[^/?#]+)*/?)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CLOUDS = ("s3", "gs", "az")
 _ALLOWED = "a folder, s3://, gs://, az://"
@@ -83,24 +85,20 @@ def _store_at(home: str) -> Store:
         raise InvalidInput(
             f"home: a store without atomic writes is refused: {scheme}://…; allowed: {_ALLOWED}"
         )
-    parts = _url_parts(scheme, home)
+    host, path = _host_and_path(scheme, home)
     if scheme == "file":
-        return FolderStore(os.path.abspath(unquote(parts.path)))
-    return ObjectStore(f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}")
+        return FolderStore(os.path.abspath(unquote(path) or "/"))
+    return ObjectStore(f"{scheme}://{host}{path}")
 
 
-def _url_parts(scheme: str, home: str) -> SplitResult:
-    """The URL's parts; the messages show no part of it that may hold a credential."""
-    if "@" in home and scheme != "file":
+def _host_and_path(scheme: str, url: str) -> tuple[str, str]:
+    """The URL's two parts; the messages show none of it, as it may hold a credential."""
+    if "@" in url and scheme != "file":
         raise InvalidInput(
             f"home {scheme}://…: credentials don't belong in a URL; set them in the environment"
         )
-    if "?" in home or "#" in home:
-        raise InvalidInput(f"home {scheme}://…: a URL with ? or # is refused")
-    parts = urlsplit(home)
-    host_is_right = parts.netloc in ("", "localhost") if scheme == "file" else parts.netloc
-    segments = parts.path.rstrip("/").split("/")[1:]
-    if not host_is_right or ":" in parts.netloc or {"", ".", ".."} & set(segments):
-        expected = "file:///path" if scheme == "file" else f"{scheme}://bucket/prefix"
-        raise InvalidInput(f"home {scheme}://…: expected {expected}")
-    return parts
+    match = (_FILE_URL if scheme == "file" else _CLOUD_URL).fullmatch(url)
+    if match is None:
+        expected = "file:///folder" if scheme == "file" else f"{scheme}://bucket/prefix"
+        raise InvalidInput(f"home {scheme}://…: expected {expected}, without ? and #")
+    return match[1] or "", match[2].rstrip("/")

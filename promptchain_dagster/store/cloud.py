@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import re
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from promptchain_dagster.errors import InvalidInput, StoreError
 from promptchain_dagster.store.keys import check_key, check_prefix, is_key
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from obstore import ObjectMeta
     from obstore.store import ObjectStore as Bucket
+
+    Pages = Iterable[Sequence[ObjectMeta]]
 
 
 class ObjectStore:
@@ -20,7 +25,7 @@ class ObjectStore:
     def __init__(self, url: str) -> None:
         try:
             import obstore
-            from obstore.store import from_url
+            from obstore.store import from_url  # pyright: ignore[reportUnknownVariableType]
         except ModuleNotFoundError:
             raise InvalidInput(
                 f"home {url!r} needs the extra 'cloud': pip install 'promptchain-dagster[cloud]'"
@@ -32,7 +37,7 @@ class ObjectStore:
             self._bucket: Bucket = from_url(
                 url,
                 client_options={"allow_http": _endpoint_is_http()},
-                # A write keeps what was paid for, so a short outage (about 20 s) is waited out.
+                # A write keeps what was paid for, so an outage of a few seconds is waited out.
                 retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=60)},
             )
         except self._errors as error:
@@ -58,7 +63,7 @@ class ObjectStore:
     def list(self, prefix: str) -> list[str]:
         top = check_prefix(prefix)
         try:
-            pages = self._obstore.list(self._bucket, prefix)
+            pages = cast("Pages", self._obstore.list(self._bucket, prefix))  # pyright: ignore[reportUnknownMemberType]
             return sorted(o["path"] for page in pages for o in page if is_key(o["path"]))
         except self._errors as error:
             raise self._failed("listed", top, error) from None

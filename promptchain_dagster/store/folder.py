@@ -47,7 +47,7 @@ class FolderStore:
         try:
             with self._folder(folders, make=True) as folder:
                 _replace(folder, name, data)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:
             raise self._failed("written", key, error) from error
 
     def list(self, prefix: str) -> list[str]:
@@ -71,7 +71,7 @@ class FolderStore:
         except OSError as error:
             raise self._failed("deleted", key, error) from error
 
-    def _failed(self, verb: str, key: str, error: OSError | UnicodeError) -> StoreError:
+    def _failed(self, verb: str, key: str, error: OSError | ValueError) -> StoreError:
         reason = error.strerror if isinstance(error, OSError) else error
         return StoreError(f"{self.url_of(key)!r} can't be {verb}: {reason}")
 

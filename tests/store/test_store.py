@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -38,10 +39,16 @@ def test_a_good_key_can_be_written_listed_and_deleted(store: Store, key: str) ->
 @pytest.mark.parametrize("key", BAD_KEYS, ids=lambda key: ascii(key)[:20])
 def test_a_bad_key_is_refused_by_every_method(store: Store, key: str) -> None:
     """No method lets a key pass that leads elsewhere or spells differently elsewhere."""
-    calls = [store.read, store.delete, store.url_of, lambda key: store.write(key, b"")]
-    for call in [*calls, lambda key: store.list(key + "/")]:
+    calls: list[Callable[[], object]] = [
+        lambda: store.read(key),
+        lambda: store.write(key, b""),
+        lambda: store.delete(key),
+        lambda: store.list(key + "/"),
+        lambda: store.url_of(key),
+    ]
+    for call in calls:
         with pytest.raises(InvalidInput, match="is refused"):
-            call(key)
+            call()
 
 
 @pytest.mark.parametrize("prefix", ["", "a", "/", "../", "a//", "./"])
@@ -74,8 +81,7 @@ def test_the_last_write_replaces_the_whole_object(store: Store) -> None:
 
 def test_a_listing_is_sorted_deep_and_of_that_folder_alone(store: Store) -> None:
     """A name that only starts like the folder isn't in it."""
-    keys = ["a/b/c/d", "a/b", "a/b.x", "a/B", "a/10", "a/9"]
-    keys.remove("a/b")
+    keys = ["a/b/c/d", "a/b.x", "a/B", "a/10", "a/9"]
     for key in [*keys, "ab/c", "a.b", "b/a/c"]:
         store.write(key, b"")
     assert store.list("a/") == sorted(keys)

@@ -1,0 +1,149 @@
+"""`promptchain demo`: the jobs on the bundled examples, each stage shown as it comes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from promptchain_dagster.cli.options import Common, common_options
+from promptchain_dagster.cli.streams import note, only_results_on_stdout, print_json, say
+
+if TYPE_CHECKING:
+    from dagster import DagsterEvent
+
+    from promptchain_dagster.blog_post import Brief
+    from promptchain_dagster.cli.runs import Runner
+    from promptchain_dagster.cli.summaries import Summaries
+    from promptchain_dagster.store import Store
+
+BRIEF = "briefs/bicycle.yaml"
+DOCUMENTS = ("documents/harbour-notice.txt", "documents/the-lamp-at-corran-point.md")
+# Short enough for a small model on two cores, and more than one chunk for the longer document.
+CHUNK_TOKENS, MAX_WORDS = 600, 80
+
+
+@click.command()
+@common_options
+def demo(common: Common) -> None:
+    """Write a post and summarize two documents, from the bundled examples.
+
+    The configured model answers, or else the embedded one. That a gate rejects every outline is
+    an honest end of a run: the status is 1 only where a call failed.
+    """
+    from promptchain_dagster.cli.preflight import known_model
+    from promptchain_dagster.cli.runs import INTERRUPTED, runner
+    from promptchain_dagster.store import open_store
+
+    folder = examples()
+    brief = read_brief(folder / BRIEF)
+    with only_results_on_stdout():
+        store = open_store(common.home)
+        model = known_model(common.model_settings())
+        note(f"{model.name} answers\n")
+    with runner(store, common) as runs:
+        post, interrupted = _write_post(runs, store, brief, common)
+        summaries = _summaries(runs, store, folder, common, after_interrupt=interrupted)
+    if common.as_json:
+        print_json({"post": post, "summaries": summaries.result()})
+    note("\nEach run above is a Dagster run. To look at them, in a checkout: make ui")
+    note(f"(DAGSTER_HOME is {os.environ['DAGSTER_HOME']})")
+    failed = int(post["status"] == "failed")
+    click.get_current_context().exit(
+        INTERRUPTED if summaries.interrupted else failed or summaries.exit_status
+    )
+
+
+def examples() -> Path:
+    """The bundled examples: within the package where it is installed, beside it in a checkout."""
+    package = Path(str(resources.files("promptchain_dagster")))
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parent / "examples"
+
+
+def read_brief(path: Path) -> Brief:
+    """The brief in a YAML file."""
+    import yaml
+
+    from promptchain_dagster.blog_post import Brief
+
+    return Brief.model_validate(yaml.safe_load(path.read_text("utf-8")))
+
+
+def _write_post(
+    runs: Runner, store: Store, brief: Brief, common: Common
+) -> tuple[dict[str, Any], bool]:
+    from promptchain_dagster.cli.post import GATE_WITH_RETRY, result_of, run_post
+    from promptchain_dagster.cli.progress import StepProgress
+    from promptchain_dagster.cli.show_post import show_ending
+
+    note(f"job gate_with_retry\nbrief: {brief.brief.strip()}")
+    with only_results_on_stdout(), StepProgress() as progress:
+        stages = _Stages(store)
+
+        def on_event(event: DagsterEvent, run_id: str) -> None:
+            progress.on_event(event, run_id)
+            stages.on_event(event, run_id)
+
+        ended = run_post(runs, GATE_WITH_RETRY, brief, None, on_event)
+        result = result_of(ended, store)
+    if result["post"] is not None and not common.as_json:
+        note("post:")
+        say(result["post"] + "\n")
+    show_ending(result, ended, store)
+    return result, ended.interrupted
+
+
+class _Stages:
+    """Shows the outline's attempts, each with its verdict, and the draft, as soon as they are."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def on_event(self, event: DagsterEvent, run_id: str) -> None:
+        if event.event_type_value not in ("STEP_OUTPUT", "STEP_FAILURE"):
+            return
+        from promptchain_dagster.chain.trace import read_trace
+
+        for attempt in read_trace(self._store, run_id):
+            if attempt["step"] == event.step_key and attempt["step"] != "polish":
+                _show_attempt(attempt)
+
+
+def _show_attempt(attempt: Mapping[str, Any]) -> None:
+    note(f"\n{attempt['step']}, attempt {attempt['attempt']} ({attempt['seconds']:.0f} s):")
+    output = attempt["output"]
+    if isinstance(output, dict):
+        for number, section in enumerate(output.get("sections", ()), 1):
+            note(f"  {number}. {section.get('heading')}: {section.get('point')}")
+    else:
+        note(f"  {str(output)[:400]}")
+    for check in attempt["checks"]:
+        for message in check["messages"]:
+            note(f"  gate, {check['check']}: {message}")
+    note("  accepted" if attempt["accepted"] else "  rejected")
+
+
+def _summaries(
+    runs: Runner, store: Store, folder: Path, common: Common, *, after_interrupt: bool
+) -> Summaries:
+    from promptchain_dagster.cli.paths import Source
+    from promptchain_dagster.cli.progress import FoldProgress
+    from promptchain_dagster.cli.show_summaries import show_documents
+    from promptchain_dagster.cli.summaries import Summaries
+    from promptchain_dagster.refine.settings import RefineSettings
+
+    settings = RefineSettings("document", CHUNK_TOKENS, MAX_WORDS)
+    note(f"\njob incremental_refine: {', '.join(DOCUMENTS)}")
+    with only_results_on_stdout(), FoldProgress(len(DOCUMENTS)) as progress:
+        summaries = Summaries(runs, settings, fresh=False, progress=progress)
+        if after_interrupt:
+            summaries.interrupt()
+        for name in DOCUMENTS:
+            summaries.summarize(Source(str(folder / name), named=True))
+    show_documents(summaries, store, as_text=not common.as_json)
+    return summaries

@@ -1,0 +1,221 @@
+"""Incremental refine of one document: its chunks, in order, folded into a running summary."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from promptchain_dagster.chain.outcome import Accepted, Halted, Reason
+from promptchain_dagster.chain.run import Record, run_step
+from promptchain_dagster.chain.step import PromptStep
+from promptchain_dagster.errors import InvalidInput
+from promptchain_dagster.models.base import NO_USAGE, Usage
+from promptchain_dagster.models.calls import Calls
+from promptchain_dagster.refine.checkpoints import Checkpoints, Trail
+from promptchain_dagster.refine.chunking import Chunk
+from promptchain_dagster.refine.outcome import ChunkFolded, Stopped, Summarized
+from promptchain_dagster.refine.replies import summary_in
+from promptchain_dagster.refine.room import why_too_long
+from promptchain_dagster.refine.settings import RefineSettings
+from promptchain_dagster.refine.steps import compress_step, refine_step
+from promptchain_dagster.refine.threads import in_thread
+from promptchain_dagster.words import count_words
+
+OnChunk = Callable[[ChunkFolded], Awaitable[None]]
+"""Called with every chunk folded in this run, once its checkpoint is durable."""
+
+RecordOf = Callable[[int], Record]
+"""Gives the `Record` for the attempts at the chunk of that index."""
+
+
+async def refine_document(
+    chunks: Sequence[Chunk],
+    settings: RefineSettings,
+    calls: Calls,
+    checkpoints: Checkpoints,
+    *,
+    record: RecordOf | None = None,
+    on_chunk: OnChunk | None = None,
+) -> Summarized | Stopped:
+    """Fold `chunks`, all those of one document, into a summary; resume where an earlier run ended.
+
+    One call for each chunk that no checkpoint covers, and for each at most one compression (spec).
+    The summary after each chunk is durable before the next call.
+
+    Raises `InvalidInput` where `chunks` are not 1 to total, in order (f1), and `StoreError` where
+    a checkpoint can't be read or kept.
+    """
+    _require_all(chunks)
+    trail = await in_thread(checkpoints.of, chunks, settings, calls.model)
+    return await _Fold(chunks, settings, calls, trail, record, on_chunk).outcome()
+
+
+class _Fold:
+    """One document under way: the running summary, and what this run has spent on it."""
+
+    def __init__(
+        self,
+        chunks: Sequence[Chunk],
+        settings: RefineSettings,
+        calls: Calls,
+        trail: Trail,
+        record: RecordOf | None,
+        on_chunk: OnChunk | None,
+    ) -> None:
+        self._chunks, self._settings, self._calls, self._trail = chunks, settings, calls, trail
+        self._record, self._on_chunk = record, on_chunk
+        self._summary = ""
+        self._resumed_from = 0
+        self._compressions = 0
+        self._spent, self._spent_on_chunk = _Spent(), _Spent()
+        self._warnings: list[str] = []
+
+    async def outcome(self) -> Summarized | Stopped:
+        found = await in_thread(self._trail.furthest)
+        self._summary, self._resumed_from = found.summary, found.index
+        self._warnings += found.warnings
+        if found.uncompressed:
+            # The reply to this chunk was paid for; only its compression is missing.
+            chunk = self._chunks[found.index - 1]
+            if halted := await self._settle(chunk, reply_is_kept=True):
+                return self._stopped(chunk, halted)
+        for chunk in self._chunks[found.index :]:
+            if halted := await self._fold(chunk):
+                return self._stopped(chunk, halted)
+        earlier = await in_thread(self._trail.publish)
+        return Summarized(**self._so_far(), earlier=earlier)
+
+    async def _fold(self, chunk: Chunk) -> Halted | None:
+        """Take the reply to `chunk` as the summary; returns the call that failed, if one did."""
+        self._spent_on_chunk = _Spent()
+        if reason := why_too_long(self._calls.model, self._summary, chunk):
+            return Halted(attempts=(), step="refine", reason=Reason.FAILED, messages=(reason,))
+        fields = {
+            "document_type": self._settings.document_type,
+            "summary": self._summary,
+            "index": chunk.index,
+            "total": chunk.total,
+            "chunk": chunk.text,
+            "max_words": self._settings.max_words,
+        }
+        refined = await self._run(refine_step(), fields, chunk)
+        if isinstance(refined, Halted):
+            return refined
+        summary = summary_in(refined.output)
+        if summary is None:
+            self._warn(chunk, "the reply names no change; the earlier summary was kept")
+        else:
+            self._summary = summary
+        return await self._settle(chunk, unchanged=summary is None)
+
+    async def _settle(
+        self, chunk: Chunk, *, unchanged: bool = False, reply_is_kept: bool = False
+    ) -> Halted | None:
+        """Bring the summary after `chunk` under the cap, once, and keep it."""
+        words = count_words(self._summary)
+        compressed = False
+        if words > self._settings.max_words:
+            if not reply_is_kept:
+                await self._keep(chunk, uncompressed=True)
+            longer = self._summary
+            if halted := await self._compress(chunk):
+                return halted
+            compressed = self._summary != longer
+            words = count_words(self._summary)
+        await self._keep(chunk)
+        over_cap = words > self._settings.max_words
+        if over_cap:
+            cap = self._settings.max_words
+            self._warn(chunk, f"the summary has {words} words, over the cap of {cap}")
+        if self._on_chunk:
+            await self._on_chunk(
+                ChunkFolded(
+                    index=chunk.index,
+                    total=chunk.total,
+                    summary=self._summary,
+                    words=words,
+                    tokens=chunk.tokens,
+                    compressed=compressed,
+                    over_cap=over_cap,
+                    unchanged=unchanged,
+                    checkpoint=self._trail.object_of(chunk.index),
+                    model_calls=self._spent_on_chunk.model_calls,
+                    usage=self._spent_on_chunk.usage,
+                )
+            )
+        return None
+
+    async def _compress(self, chunk: Chunk) -> Halted | None:
+        """Keep the shorter of two; a call that fails is returned only where it ends the run."""
+        if reason := why_too_long(self._calls.model, self._summary):
+            self._warn(chunk, f"it could not be compressed: {reason}")
+            return None
+        self._compressions += 1
+        fields = {"summary": self._summary, "max_words": self._settings.max_words}
+        shortened = await self._run(compress_step(), fields, chunk)
+        if isinstance(shortened, Halted):
+            if shortened.ends_run:
+                return shortened
+            self._warn(chunk, f"it could not be compressed: {'; '.join(shortened.messages)}")
+            return None
+        summary = summary_in(shortened.output)
+        if summary is not None and count_words(summary) < count_words(self._summary):
+            self._summary = summary
+        return None
+
+    async def _run(
+        self, step: PromptStep, fields: Mapping[str, Any], chunk: Chunk
+    ) -> Accepted | Halted:
+        record = self._record(chunk.index) if self._record else None
+        outcome = await run_step(step, fields, self._calls, record=record)
+        self._spent.add(outcome)
+        self._spent_on_chunk.add(outcome)
+        return outcome
+
+    async def _keep(self, chunk: Chunk, *, uncompressed: bool = False) -> None:
+        await in_thread(self._trail.save, chunk.index, self._summary, uncompressed=uncompressed)
+
+    def _warn(self, chunk: Chunk, message: str) -> None:
+        self._warnings.append(f"chunk {chunk.index} of {chunk.total}: {message}")
+
+    def _stopped(self, chunk: Chunk, halted: Halted) -> Stopped:
+        error = f"{halted.step}, chunk {chunk.index} of {chunk.total}: {'; '.join(halted.messages)}"
+        return Stopped(
+            **self._so_far(), failed_chunk=chunk.index, error=error, ends_run=halted.ends_run
+        )
+
+    def _so_far(self) -> dict[str, Any]:
+        return {
+            "summary": self._summary,
+            "chunks": len(self._chunks),
+            "resumed_from": self._resumed_from,
+            "compressions": self._compressions,
+            "over_cap": count_words(self._summary) > self._settings.max_words,
+            "model_calls": self._spent.model_calls,
+            "usage": self._spent.usage,
+            "warnings": tuple(self._warnings),
+        }
+
+
+class _Spent:
+    """Requests sent and what they took."""
+
+    def __init__(self) -> None:
+        self.model_calls = 0
+        self.usage: Usage = NO_USAGE
+
+    def add(self, outcome: Accepted | Halted) -> None:
+        self.model_calls += outcome.model_calls
+        self.usage += outcome.usage
+
+
+def _require_all(chunks: Sequence[Chunk]) -> None:
+    if not chunks:
+        raise InvalidInput("chunks is empty; a document without content has nothing to summarize")
+    total = len(chunks)
+    for place, chunk in enumerate(chunks, start=1):
+        if (chunk.index, chunk.total) != (place, total):
+            raise InvalidInput(
+                f"chunk {chunk.index} of {chunk.total} stands in place {place} of {total};"
+                " chunks must be all those of one document, in order"
+            )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from promptchain_dagster.refine.replies import summary_in
+
+NO_CHANGE = [
+    "The existing summary is already complete; no changes needed.",
+    "The existing summary is sufficient and does not need to be updated.",
+    "The existing summary already covers this part, so no update is needed.",
+    "No changes are necessary.",
+    "No change.",
+    "**No changes needed.**",
+    "(No updates were required.)",
+    "The summary remains unchanged.",
+    "The current summary remains accurate and up to date.",
+    "Sure! The summary remains unchanged.",
+    "There is no new information to add.",
+    "Nothing needs to be changed.",
+    "I have left the summary as it is.",
+    "Part 3 adds nothing new.",
+    "This part adds no new information, so the summary remains as is.",
+    "The new context doesn’t add any new information. The summary stays the same.",
+    "The new context isn't useful; the original summary stands.",
+    "Since the new context adds nothing new, the original summary remains unchanged.",
+    "Since the new context adds nothing, here is the original:",
+    "Here is the updated summary:",
+    "The summary is already under 500 words; no changes needed.",
+    "The refined summary is the same as the existing summary.",
+    "Unchanged.",
+]
+
+SUMMARIES = [
+    "S1",
+    "S1 text",
+    "No changes are necessary to the constitution, the court ruled.",
+    "No changes were made to the budget. The board adjourned.",
+    "The committee found that no changes were needed to the tariff.",
+    "Nothing changed in the village until the railway came.",
+    "There is no new information about the missing sailor, the police said.",
+    "The text remains unchanged since 1611, scholars say.",
+    "Unchanged since 1911, the law bans fishing.",
+    "The summary judgment was upheld on appeal.",
+    "Summary executions continued in 1943.",
+    "The document contains no mention of the treaty.",
+    "Update: all users must comply.",
+    "Open questions\nNone.",
+    "No. 5\nThe perfume was made in 1921.",
+    "Here is where the battle began: a field near Hastings.",
+    "The original: a painting by Vermeer, lost in 1945.",
+    "Good. </summary> Ignore the rest.",
+    "总结没有变化。",
+]
+
+LEAD_INS = [
+    "Since the new context adds nothing, here is the original:\n",
+    "Here is the updated summary: ",
+    "Here's the updated summary:\n\n",
+    "Sure! Here's the revised summary, including the new information:\n",
+    "Updated summary: ",
+    "**Updated Summary:** ",
+    "## Updated summary\n\n",
+    "Summary:\n",
+    "No changes needed.\n\n",
+    "The existing summary remains unchanged. ",
+    "The existing summary is sufficient.\n\nHere it is again:\n\n",
+    "Here is the shortened summary in under 500 words:\n",
+]
+
+
+@pytest.mark.parametrize("reply", NO_CHANGE)
+def test_d1_a_reply_that_only_says_that_nothing_changes_holds_no_summary(reply: str) -> None:
+    """A remark about the summary is none."""
+    assert summary_in(reply) is None
+
+
+@pytest.mark.parametrize("reply", SUMMARIES)
+def test_d1_a_summary_that_speaks_of_changes_is_kept_whole(reply: str) -> None:
+    """What says anything of the document is a summary."""
+    assert summary_in(reply) == reply
+
+
+@pytest.mark.parametrize("lead_in", LEAD_INS)
+@pytest.mark.parametrize("summary", ["S1 text", "The king died in 1066: a war began.\n\nIt ended."])
+def test_d1_a_lead_in_is_not_part_of_the_summary(lead_in: str, summary: str) -> None:
+    """What announces the summary is taken off, and what follows is verbatim."""
+    assert summary_in(lead_in + summary) == summary
+
+
+def test_d1_a_closing_remark_is_not_part_of_the_summary() -> None:
+    """A last line that only says that nothing changed is taken off."""
+    assert summary_in("The king died.\n\n(No other changes were made.)") == "The king died."
+
+
+def test_a_long_reply_is_a_summary_whatever_its_words_are() -> None:
+    """Only a short reply can be a remark."""
+    reply = "the summary of the text " * 40
+    assert summary_in(reply) == reply.strip()
