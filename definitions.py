@@ -3,10 +3,15 @@
 import dagster as dg
 
 from promptchain_dagster.pipelines.blog_post import gate_with_retry, gated_exit
+from promptchain_dagster.pipelines.briefs import register_briefs_job
+from promptchain_dagster.pipelines.executor import in_process_by_default
+from promptchain_dagster.pipelines.posts import post_assets, write_posts
 from promptchain_dagster.pipelines.resources import chain_resources
 from promptchain_dagster.pipelines.summaries import incremental_refine
 
 defs = dg.Definitions(
-    jobs=[gated_exit, gate_with_retry, incremental_refine],
+    assets=post_assets,
+    jobs=[gated_exit, gate_with_retry, incremental_refine, write_posts, register_briefs_job],
     resources=chain_resources(),
+    executor=in_process_by_default,
 )

@@ -104,6 +104,7 @@ def blog_post_chain(
                     "max_sections": SectionCount,
                 },
                 output_type=Outline,
+                hold_to=_outline_schema,
                 accept=OUTLINE_GATE,
                 max_retries_per_step=attempts - 1,
             ),
@@ -123,6 +124,17 @@ def blog_post_chain(
             ),
         ],
     )
+
+
+def _outline_schema(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What the gate asks for, as far as a schema can say it."""
+    schema = Outline.model_json_schema()
+    section = schema["$defs"]["Section"]["properties"]
+    section["heading"] |= {"minLength": 3, "maxLength": 100}
+    section["point"] |= {"minLength": 3, "maxLength": 300}
+    low, high = fields["min_sections"], fields["max_sections"]
+    schema["properties"]["sections"] |= {"minItems": low, "maxItems": high}
+    return schema
 
 
 def _section_count(outline: Outline, fields: Mapping[str, Any]) -> Iterable[str]:

@@ -15,6 +15,7 @@ LAYERS = [
     {"chain"},
     {"testing"},
     {"refine"},
+    {"library"},
     {"blog_post"},
     {"pipelines"},
     {"cli"},

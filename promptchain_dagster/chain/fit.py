@@ -132,9 +132,12 @@ def _values(schema: Schema) -> list[Any] | None:
 
 
 def _type_of_values(values: list[Any] | None) -> str | None:
-    kinds: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number"}
-    names = {kinds.get(type(value)) for value in values or ()}
-    return names.pop() if len(names) == 1 else None
+    # A bool is an int too, so it is asked for first.
+    kinds = {"boolean": bool, "string": str, "integer": int, "number": float}
+    for name, kind in kinds.items():
+        if values and all(isinstance(value, kind) for value in values):
+            return name
+    return None
 
 
 def _always_present(schema: Schema) -> set[str]:

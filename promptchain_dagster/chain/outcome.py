@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from promptchain_dagster.chain.accept import FailedCheck, Judgement
-from promptchain_dagster.models.base import NO_USAGE, Usage
+from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
 
 
 class Reason(str, Enum):
@@ -100,7 +100,8 @@ class Halted(_Outcome):
 
     `failed_checks` are those of the last attempt, `messages` those of every attempt in order;
     `rejected_output` is the last output, as JSON values, or as text where it did not parse.
-    `ends_run` says that no other call of this run can succeed either (wrong key, quota, …).
+    `ends_run` says that no other call of this run can succeed either (wrong key, quota, …);
+    `problem` is what came back instead of the last reply, where that is what ended it.
     """
 
     step: str
@@ -109,3 +110,4 @@ class Halted(_Outcome):
     messages: tuple[str, ...] = ()
     rejected_output: Any = None
     ends_run: bool = False
+    problem: Problem | None = None

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
 
 from promptchain_dagster.chain.accept import FailedCheck, Judgement
 from promptchain_dagster.chain.chain import Chain
@@ -86,23 +87,27 @@ class _PromptRun:
     async def outcome(self) -> Accepted | Halted:
         step = self._step
         attempts: list[Attempt] = []
-        errors: tuple[str, ...] = ()
-        for number in range(1, step.max_retries_per_step + 2):
-            if number > 1:
-                await step.reattempt.wait(number - 1)
-            prompt = step.prompt.render(self._values, errors)
-            attempt = Attempt(step.name, number, _now(), inputs=self._inputs, prompt=prompt)
-            call = await self._calls.complete(prompt, schema=step.schema, at_gate=step.is_gate)
-            attempt, output = self._judge(attempt, call)
+        while True:
+            attempt, output, call = await self._attempt(attempts)
             attempts.append(attempt)
             if self._record:
                 await self._record(attempt)
             if attempt.accepted:
                 return Accepted(attempts=tuple(attempts), step=step.name, output=output)
-            if attempt.call_error or self._would_repeat_in_vain(call):
+            spent = len(attempts) > step.max_retries_per_step
+            if spent or attempt.call_error or self._would_repeat_in_vain(call):
                 return _halted(step, attempts, call)
-            errors = attempt.errors
-        return _halted(step, attempts, call)
+
+    async def _attempt(self, before: list[Attempt]) -> tuple[Attempt, Any, Call]:
+        """The attempt after those `before`, with the output it gave and the call it made."""
+        step = self._step
+        if before:
+            await step.reattempt.wait(len(before))
+        prompt = step.prompt.render(self._values, before[-1].errors if before else ())
+        attempt = Attempt(step.name, len(before) + 1, _now(), inputs=self._inputs, prompt=prompt)
+        schema = step.schema_for(self._values)
+        call = await self._calls.complete(prompt, schema=schema, at_gate=step.is_gate)
+        return *self._judge(attempt, call), call
 
     def _judge(self, attempt: Attempt, call: Call) -> tuple[Attempt, Any]:
         """The attempt with its reply, output and verdict; and the output itself, if accepted."""
@@ -223,14 +228,13 @@ def _halted(step: Step, attempts: list[Attempt], call: Call | None) -> Halted:
         messages=tuple(message for attempt in attempts for message in attempt.errors),
         rejected_output=last.output,
         ends_run=error is not None and PROBLEMS[error.problem].ends_run,
+        problem=error.problem if error else None,
     )
 
 
 def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value.model_dump(mode="json") if isinstance(value, BaseModel) else value
-        for name, value in values.items()
-    }
+    # The trace takes any type that a step may read.
+    return to_jsonable_python(dict(values), fallback=repr)
 
 
 def _now() -> str:

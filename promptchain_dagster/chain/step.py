@@ -60,17 +60,21 @@ class PromptStep(_Step):
     """One model call: `prompt` filled in with the fields of `reads`, its reply parsed and judged.
 
     `reads` maps each field to its type, and must be the prompt's variables, no more and no fewer.
-    With `output_type` `str` the reply is passed on as text; with any other type it must be a JSON
-    object that validates as that type.
+    With `output_type` `str` the reply is passed on as text, and must say something unless `accept`
+    has criteria of its own; with any other type it must be a JSON object that validates as that.
     """
 
     prompt: PromptTemplate
     reads: Mapping[str, Any]
     output_type: Any = str
-    accept: AcceptSpec = AcceptSpec(NOT_EMPTY)
+    hold_to: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    """The JSON schema that a model which can be held to one gets, from the step's fields; by
+    default that of `output_type`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.gives_text and not self.accept.criteria:
+            object.__setattr__(self, "accept", AcceptSpec(NOT_EMPTY))
         wants, has = set(self.prompt.variables), set(self.reads)
         if wants != has:
             parts = [
@@ -107,10 +111,15 @@ class PromptStep(_Step):
     def adapter(self) -> TypeAdapter[Any]:
         return TypeAdapter(self.output_type)
 
+    def schema_for(self, fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The JSON schema that the reply should follow; None for text."""
+        if self.hold_to is not None:
+            return self.hold_to(fields)
+        return None if self.gives_text else self._output_schema
+
     @cached_property
-    def schema(self) -> Mapping[str, Any] | None:
-        """The JSON schema of the reply; None for text."""
-        return None if self.gives_text else self.adapter.json_schema()
+    def _output_schema(self) -> Mapping[str, Any]:
+        return self.adapter.json_schema()
 
 
 @dataclass(frozen=True, kw_only=True)

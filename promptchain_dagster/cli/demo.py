@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from promptchain_dagster.cli.summaries import Summaries
     from promptchain_dagster.store import Store
 
-BRIEF = "briefs/bicycle.yaml"
-DOCUMENTS = ("documents/harbour-notice.txt", "documents/the-lamp-at-corran-point.md")
-# Short enough for a small model on two cores, and more than one chunk for the longer document.
-CHUNK_TOKENS, MAX_WORDS = 600, 80
+BRIEF = "briefs/sleep.yaml"
+DOCUMENTS = ("documents/how-our-town-gets-its-water.md",)
+# Short enough for a small model on two cores, and several chunks all the same.
+SETTINGS = {"document_type": "report", "chunk_tokens": 120, "max_words": 80}
 
 
 @click.command()
 @common_options
 def demo(common: Common) -> None:
-    """Write a post and summarize two documents, from the bundled examples.
+    """Write a post and summarize a document, from the bundled examples.
 
     The configured model answers, or else the embedded one. That a gate rejects every outline is
     an honest end of a run: the status is 1 only where a call failed.
@@ -137,7 +137,7 @@ def _summaries(
     from promptchain_dagster.cli.summaries import Summaries
     from promptchain_dagster.refine.settings import RefineSettings
 
-    settings = RefineSettings("document", CHUNK_TOKENS, MAX_WORDS)
+    settings = RefineSettings(**SETTINGS)
     note(f"\njob incremental_refine: {', '.join(DOCUMENTS)}")
     with only_results_on_stdout(), FoldProgress(len(DOCUMENTS)) as progress:
         summaries = Summaries(runs, settings, fresh=False, progress=progress)

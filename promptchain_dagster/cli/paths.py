@@ -40,6 +40,8 @@ def find_sources(paths: tuple[str, ...]) -> list[Source]:
 def _sources(path: str) -> Iterator[Source]:
     from promptchain_dagster.refine.documents import SUPPORTED, load_document
 
+    if not path:
+        raise InvalidInput("PATH is empty, must be a document or a folder of them")
     if not os.path.isdir(path):
         load_document(path)  # raises for what can't be read
         yield Source(path, named=True)

@@ -17,21 +17,28 @@ from promptchain_dagster.models.base import (
     Problem,
     Usage,
 )
+from promptchain_dagster.models.budget import Budget
 from promptchain_dagster.models.calls import Call, Calls
+from promptchain_dagster.models.ledger import Ledger
+from promptchain_dagster.models.local import TIMEOUT_SECONDS as EMBEDDED_TIMEOUT_SECONDS
 from promptchain_dagster.models.local import connect_embedded
 from promptchain_dagster.models.openai import connect_openai, has_key
-from promptchain_dagster.models.settings import ModelSettings
+from promptchain_dagster.models.settings import DEFAULT_TIMEOUT_SECONDS, ModelSettings
 
 __all__ = [
+    "Budget",
     "Call",
     "CallError",
     "Calls",
     "ChatModel",
     "Completion",
+    "Ledger",
     "ModelSettings",
     "Problem",
     "Usage",
     "connect",
+    "is_embedded",
+    "timeout_seconds",
 ]
 
 
@@ -45,6 +52,13 @@ async def connect(settings: ModelSettings) -> AsyncGenerator[ChatModel]:
     model = connect_embedded if is_embedded(settings) else connect_openai
     async with model(settings) as connected:
         yield connected
+
+
+def timeout_seconds(settings: ModelSettings) -> float:
+    """How long one request to the model of `settings` may take."""
+    if settings.timeout_seconds is not None:
+        return settings.timeout_seconds
+    return EMBEDDED_TIMEOUT_SECONDS if is_embedded(settings) else DEFAULT_TIMEOUT_SECONDS
 
 
 def is_embedded(settings: ModelSettings) -> bool:

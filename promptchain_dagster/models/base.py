@@ -54,7 +54,10 @@ class Problem(str, Enum):
     TOO_LONG = "too long"
     """The prompt does not fit the model's context: for this brief or document alone."""
     UNUSABLE = "unusable"
-    """Wrong key, exhausted quota, unknown model, refused parameter: no call can succeed."""
+    """Wrong key, exhausted quota, unknown model, refused parameter, a wait that is too long for
+    this run: no call can succeed."""
+    BUDGET = "budget"
+    """The budget of the run or of the day would be passed: nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +82,16 @@ PROBLEMS: Mapping[Problem, Consequence] = {
     Problem.REFUSED: Consequence(call_again=False, rejects_attempt=False, ends_run=False),
     Problem.TOO_LONG: Consequence(call_again=False, rejects_attempt=False, ends_run=False),
     Problem.UNUSABLE: Consequence(call_again=False, rejects_attempt=False, ends_run=True),
+    Problem.BUDGET: Consequence(call_again=False, rejects_attempt=False, ends_run=True),
 }
 
 
 class CallError(PromptChainError):
     """One request to a model that brought no usable reply.
 
-    `retry_after` is the server's wish in seconds; `usage` what the request took;
-    the message says what came back and, where something helps, what to do.
+    `retry_after` is the server's wish in seconds; `rate_limited` says that it wants fewer requests
+    (a 429); `usage` is what the request took; the message says what came back and, where something
+    helps, what to do.
     """
 
     def __init__(
@@ -95,12 +100,14 @@ class CallError(PromptChainError):
         message: str,
         *,
         retry_after: float | None = None,
+        rate_limited: bool = False,
         usage: Usage = NO_USAGE,
     ) -> None:
         super().__init__(message)
         self.problem = problem
         self.message = message
         self.retry_after = retry_after
+        self.rate_limited = rate_limited
         self.usage = usage
 
 

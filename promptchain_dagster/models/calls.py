@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -21,7 +20,12 @@ from promptchain_dagster.models.base import (
     Problem,
     Usage,
 )
+from promptchain_dagster.models.budget import Budget
 from promptchain_dagster.models.judge import problem_of
+from promptchain_dagster.models.ledger import Ledger
+from promptchain_dagster.models.meter import Meter
+from promptchain_dagster.models.pacing import Pace, slows_down
+from promptchain_dagster.models.spending import Reservation, Spending
 from promptchain_dagster.reattempt import ReAttempt, Sleep
 
 log = logging.getLogger(__name__)
@@ -50,13 +54,21 @@ class Call:
 
 
 class Calls:
-    """The calls of one run: retried here and nowhere else, and at most `max_in_flight` at once.
+    """The calls of one run: retried, paced and paid for here and nowhere else.
 
     `retries` is how often a call is made again after it brought nothing usable (spec: once);
     `max_in_flight` is the model's own limit unless given; `timeout_seconds` bounds each request
     as a whole, however slowly its reply drips; `max_retry_after_seconds` is the longest wait
-    that a server may ask for, itself included. After an error that no call of this run can
-    escape, every later call returns that error and sends nothing. Lives in one event loop.
+    that a server may ask for, itself included. `requests_per_minute` and `tokens_per_minute` hold
+    in every window of 60 s (`pacing.Pace`). `budget` is for this run; with a `ledger`, what is
+    spent is written there, and held against its day's budget too.
+
+    After an error that no call of this run can escape (a wrong key, a budget, a server that asks
+    to wait too long), every later call returns that error and sends nothing. Lives in one event
+    loop; `clock` and `sleep` are of one time, in seconds.
+
+    Raises `InvalidInput` for a limit that cannot work, and for a cost budget where the model has
+    no known price.
     """
 
     def __init__(
@@ -68,11 +80,21 @@ class Calls:
         timeout_seconds: float = 120.0,
         delay_seconds: float = 1.0,
         max_retry_after_seconds: float = 120.0,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        budget: Budget | None = None,
+        ledger: Ledger | None = None,
         sleep: Sleep = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         _require(retries >= 0, "retries", retries, "0 or more")
         places = max_in_flight if max_in_flight is not None else model.max_in_flight
-        _require(places is None or places >= 1, "max_in_flight", places, "1 or more")
+        for name, limit in (
+            ("max_in_flight", places),
+            ("requests_per_minute", requests_per_minute),
+            ("tokens_per_minute", tokens_per_minute),
+        ):
+            _require(limit is None or limit >= 1, name, limit, "1 or more")
         _require(timeout_seconds > 0, "timeout_seconds", timeout_seconds, "more than 0")
         self.model = model
         self.requests = 0
@@ -83,7 +105,19 @@ class Calls:
         self._timeout = timeout_seconds
         self._max_retry_after = max_retry_after_seconds
         self._sleep = sleep
-        self._places = asyncio.Semaphore(places) if places else None
+        self._pace = Pace(
+            max_in_flight=places,
+            requests_per_minute=requests_per_minute,
+            tokens_per_minute=tokens_per_minute,
+            delay_seconds=delay_seconds,
+            sleep=sleep,
+            clock=clock,
+        )
+        self._spending = (
+            Spending(model.name, budget or Budget(), ledger) if budget or ledger else None
+        )
+        self._meter = Meter()
+        self._counts_tokens = bool(tokens_per_minute or self._spending)
 
     async def complete(
         self,
@@ -109,7 +143,7 @@ class Calls:
                 # A larger cap may itself be refused; that says nothing about other calls.
                 return tally.call(*cut)
             if PROBLEMS[error.problem].ends_run:
-                self.ended_by = self.ended_by or error
+                self._end(error)
             larger_cap = self._larger(cap)
             if tally.requests > self._reattempt.budget or not _may_repeat(
                 error, at_gate, larger_cap
@@ -118,20 +152,22 @@ class Calls:
             if error.problem is Problem.OUTPUT_LIMIT:
                 cap, cut = larger_cap, (completion, error)
                 continue
-            if (error.retry_after or 0) > self._max_retry_after:
-                return tally.call(completion, _too_patient(error, self._max_retry_after))
-            seconds = await self._reattempt.wait(
-                tally.requests, at_least=error.retry_after or 0, sleep=self._sleep
-            )
+            if slows_down(error):
+                log.warning("%s: %s; asked again when the run goes on", self.model.name, error)
+                continue
+            seconds = await self._reattempt.wait(tally.requests, sleep=self._sleep)
             log.warning("%s: %s; asked again after %.1f s", self.model.name, error, seconds)
 
     async def _request(
         self, tally: _Tally, prompt: str, schema: Mapping[str, Any] | None, cap: int | None
     ) -> tuple[Completion | None, CallError | None]:
-        """One request, once there is a place for it: the reply, and what is wrong with it."""
-        async with self._places or contextlib.nullcontext():
-            if self.ended_by is not None:
-                return None, self.ended_by
+        """One request, once it may be sent: the reply, and what is wrong with it."""
+        sent = await self._pace.enter(lambda: sum(self._meter.before(prompt)))
+        completion, took = None, 0
+        error, reserved = self._reserve(prompt)
+        try:
+            if error is not None:
+                return None, error
             self.requests += 1
             tally.begin_request()
             spent = UNKNOWN_USAGE
@@ -142,9 +178,37 @@ class Calls:
                 # Also where the call is cancelled: the provider may have worked, and bills for it.
                 self.usage += spent
                 tally.usage += spent
+                took = self._settle(prompt, spent, completion, reserved)
+        finally:
+            self._pace.leave(sent, error, answered=completion is not None, tokens=took)
         if completion is not None:
             error = problem_of(completion, cap)
         return completion, error
+
+    def _reserve(self, prompt: str) -> tuple[CallError | None, Reservation | None]:
+        """Why nothing may be sent, if so; what is reserved in the budgets, where there are any."""
+        if self.ended_by is not None or self._spending is None:
+            return self.ended_by, None
+        reserved = self._spending.reserve(self._meter.before(prompt))
+        if isinstance(reserved, CallError):
+            self._end(reserved)
+            return reserved, None
+        return None, reserved
+
+    def _settle(
+        self, prompt: str, spent: Usage, completion: Completion | None, reserved: Reservation | None
+    ) -> int:
+        """Count what a request took; the tokens, estimated where they were not told."""
+        if not self._counts_tokens:
+            return 0
+        tokens = self._meter.after(prompt, spent, completion.text if completion else None)
+        if self._spending is not None and reserved is not None:
+            self._spending.settle(reserved, tokens, spent)
+        return sum(tokens)
+
+    def _end(self, error: CallError) -> None:
+        self.ended_by = self.ended_by or error
+        self._pace.end()
 
     async def _answer(
         self, prompt: str, schema: Mapping[str, Any] | None, cap: int | None
@@ -153,7 +217,7 @@ class Calls:
         try:
             return await _within(self._timeout, asked), None
         except CallError as error:
-            return None, error
+            return None, self._within_patience(error)
         except (PromptChainError, AssertionError):
             raise  # the caller's mistake, which no retry mends
         except asyncio.TimeoutError:
@@ -161,6 +225,17 @@ class Calls:
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
         return None, CallError(Problem.UNAVAILABLE, message, usage=UNKNOWN_USAGE)
+
+    def _within_patience(self, error: CallError) -> CallError:
+        """A server that wants a longer wait than ours ends the run: no other call can succeed."""
+        wait = error.retry_after or 0
+        if wait <= self._max_retry_after or not slows_down(error):
+            return error
+        message = (
+            f"{error.message}; the server asks to wait {wait:g} s, "
+            f"over the limit of {self._max_retry_after:g} s"
+        )
+        return CallError(Problem.UNUSABLE, message, retry_after=wait, usage=error.usage)
 
     def _larger(self, cap: int | None) -> int | None:
         """A cap twice as large, where the cap was ours and the context has room for it."""
@@ -196,14 +271,6 @@ def _may_repeat(error: CallError, at_gate: bool, larger_cap: int | None) -> bool
     if error.problem is Problem.OUTPUT_LIMIT:
         return larger_cap is not None
     return consequence.call_again
-
-
-def _too_patient(error: CallError, limit: float) -> CallError:
-    message = (
-        f"{error.message}; the server asks to wait {error.retry_after:g} s, "
-        f"over the limit of {limit:g} s"
-    )
-    return CallError(error.problem, message, retry_after=error.retry_after, usage=error.usage)
 
 
 async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:

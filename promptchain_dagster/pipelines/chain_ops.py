@@ -13,15 +13,15 @@ from promptchain_dagster.chain.accept import NOT_EMPTY, FailedCheck
 from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.outcome import Accepted, Halted, Reason
 from promptchain_dagster.chain.result import chain_result, halted_by
-from promptchain_dagster.chain.run import run_step, schema_messages
-from promptchain_dagster.chain.step import MAX_RETRIES_PER_STEP, Step
+from promptchain_dagster.chain.run import schema_messages
+from promptchain_dagster.chain.step import Step
 from promptchain_dagster.errors import InvalidInput, PromptChainError
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines import reports
 from promptchain_dagster.pipelines.chain_config import config_of
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
-from promptchain_dagster.pipelines.run_async import run_async
+from promptchain_dagster.pipelines.step_run import admit, execute, refused, retries_config
 
 OpInputs = Mapping[str, Any]
 
@@ -54,19 +54,9 @@ class ChainOps:
         def compute(context: dg.OpExecutionContext, _: OpInputs) -> Iterator[dg.Output[Any]]:
             run = _OpRun(self.chain, context)
             try:
-                fields = self._admit(context.op_config)
+                fields = admit(self.chain, context.op_config)
             except ValidationError as error:
-                messages = tuple(schema_messages(error))
-                failed = tuple(FailedCheck("input", message) for message in messages)
-                raise run.failure(
-                    Halted(
-                        attempts=(),
-                        step=self.first_op,
-                        reason=Reason.REJECTED,
-                        failed_checks=failed,
-                        messages=messages,
-                    )
-                ) from None
+                raise run.failure(refused(self.first_op, error)) from None
             except InvalidInput as error:
                 raise run.failure(halted_by(error, self.first_op, Reason.REJECTED)) from None
             value = self.chain.inputs(**fields).model_dump(mode="json")
@@ -104,7 +94,7 @@ class ChainOps:
             name=f"{self.job}__{step.name}",
             ins=ins,
             outs={step.output: dg.Out()},
-            config_schema=_retries_config(step),
+            config_schema=retries_config(step),
             required_resource_keys={"home", "model"},
         )
 
@@ -145,48 +135,26 @@ class ChainOps:
             required_resource_keys={"home"},
         )
 
-    def _admit(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        # As JSON, so that strictness takes what JSON has no type for (enums, dates) from strings.
-        inputs = self.chain.inputs.model_validate_json(json.dumps(config), strict=True)
-        return self.chain.guard.admit(dict(inputs))
-
     def _fields(self, inputs: OpInputs) -> dict[str, Any]:
         """What earlier ops stored, validated again as the types that the chain proved to fit."""
         makers = {step.output: step for step in self.chain.steps}
         fields: dict[str, Any] = {}
         for name, value in inputs.items():
             if name == self.first_op:
-                fields.update(self._admit(value))
+                fields.update(admit(self.chain, value))
             else:
                 text = json.dumps(value)
                 fields[name] = makers[name].adapter.validate_json(text, strict=True)
         return fields
 
     def _run_step(self, run: "_OpRun", step: Step, inputs: OpInputs) -> Accepted | Halted:
-        async def work() -> Accepted | Halted:
-            allowed = _with_retries(step, run.config)
-            async with run.model.connect() as model:
-                return await run_step(
-                    allowed,
-                    self._fields(inputs),
-                    run.model.calls(model),
-                    record=trace.recorder(run.store, run.run_id),
-                )
-
         try:
-            return run_async(work)
+            fields = self._fields(inputs)
         except ValidationError as error:
-            failed = tuple(FailedCheck("input", told) for told in schema_messages(error))
-            messages = tuple(one.message for one in failed)
-            return Halted(
-                attempts=(),
-                step=step.name,
-                reason=Reason.REJECTED,
-                failed_checks=failed,
-                messages=messages,
-            )
+            return refused(step.name, error)
         except PromptChainError as error:
             return halted_by(error, step.name)
+        return execute(step, fields, run.model, run.store, run.run_id, run.config)
 
 
 class _OpRun:
@@ -226,21 +194,3 @@ class _OpRun:
         attempts = trace.read_trace(self.store, self.run_id)
         result = chain_result(self.run_id, self._chain.output, attempts, **ending)
         return keep_result(self._context.instance, self.store, self.run_id, result)
-
-
-def _retries_config(step: Step) -> dict[str, dg.Field]:
-    if step.max_retries_per_step == 0:
-        return {}
-    return {
-        "max_retries_per_step": dg.Field(
-            int,
-            is_required=False,
-            default_value=step.max_retries_per_step,
-            description=f"Re-attempts after a rejected output, 0 to {MAX_RETRIES_PER_STEP}.",
-        )
-    }
-
-
-def _with_retries(step: Step, config: Mapping[str, Any]) -> Step:
-    retries = config.get("max_retries_per_step", step.max_retries_per_step)
-    return dataclasses.replace(step, max_retries_per_step=retries)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+from pydantic_core import to_jsonable_python
 
 from promptchain_dagster.models.base import Usage
 
@@ -26,6 +27,7 @@ MESSAGES = "promptchain/messages"
 REJECTED_OUTPUT = "promptchain/rejected_output"
 ATTEMPTS = "promptchain/attempts"
 ATTEMPT = "promptchain/attempt"
+ATTEMPT_TABLE = "promptchain/attempt_table"
 INPUT = "promptchain/input"
 PREVIEW_KEY = "promptchain/preview"
 GATE = "promptchain/gate"
@@ -37,6 +39,9 @@ OUTPUT_TOKENS = "promptchain/output_tokens"
 COST_USD = "promptchain/cost_usd"
 CALLS_WITHOUT_USAGE = "promptchain/calls_without_usage"
 PATH = "promptchain/path"
+STORED_AS = "promptchain/stored_as"
+CHAIN = "promptchain/chain"
+SECONDS = "promptchain/seconds"
 DOCUMENT = "promptchain/document"
 DOCUMENT_KEY = "promptchain/document_key"
 CONTENT_HASH = "promptchain/content_sha256"
@@ -58,15 +63,21 @@ Metadata = dict[str, Any]
 
 def preview(value: object, limit: int = PREVIEW) -> str:
     """`value` in at most `limit` characters: text as it is, anything else as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else as_text(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def bounded(value: Any) -> dg.MetadataValue:
     """`value` as JSON metadata where it is short enough, else the beginning of it as text."""
-    if isinstance(value, str) or len(json.dumps(value, ensure_ascii=False)) > PREVIEW:
+    text = as_text(value)
+    if isinstance(value, str) or len(text) > PREVIEW:
         return dg.MetadataValue.text(preview(value))
-    return dg.MetadataValue.json(value)
+    return dg.MetadataValue.json(json.loads(text))
+
+
+def as_text(value: object) -> str:
+    """`value` as JSON; what JSON has no type for (enums, dates, models) as pydantic writes it."""
+    return json.dumps(to_jsonable_python(value, fallback=repr), ensure_ascii=False)
 
 
 def lines(texts: Sequence[str]) -> dg.MetadataValue:

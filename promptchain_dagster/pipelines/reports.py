@@ -1,11 +1,18 @@
 """What a step's attempts came to, in short: for Dagster's log, metadata and failures."""
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 import dagster as dg
 
 from promptchain_dagster.chain.outcome import Accepted, Attempt, Halted
 from promptchain_dagster.pipelines import metadata as md
+from promptchain_dagster.pipelines.descriptions import fenced
+from promptchain_dagster.words import count_words
 
 _FIELD = 200  # characters of each field in a log line
+_TABLE = 1500  # characters of what criteria said, in a table of attempts
 
 
 def log_line(attempt: Attempt) -> str:
@@ -38,6 +45,52 @@ def of_accepted(outcome: Accepted, trace: str) -> md.Metadata:
     if outcome.warnings:
         told[md.WARNINGS] = md.lines(outcome.warnings)
     return told
+
+
+def of_asset(
+    outcome: Accepted, value: Any, trace: str, warnings: Sequence[str] = ()
+) -> md.Metadata:
+    """The metadata of an asset that was made: `warnings` are of what it was made from."""
+    told = of_accepted(outcome, trace)
+    if isinstance(value, str):
+        shown = md.preview(value)
+        told[md.WORDS] = count_words(value)
+    else:
+        shown = fenced(md.preview(json.dumps(value, ensure_ascii=False, indent=2)), "json")
+    told[md.PREVIEW_KEY] = dg.MetadataValue.md(shown)
+    told[md.SECONDS] = round(sum(attempt.seconds for attempt in outcome.attempts), 3)
+    if warnings:
+        told[md.WARNINGS] = md.lines([*warnings, *outcome.warnings])
+    return told
+
+
+def of_gate(outcome: Accepted | Halted, trace: str) -> md.Metadata:
+    """The metadata of a gate's check: the verdict, every attempt, and what was rejected."""
+    last = outcome.attempts[-1]
+    told: md.Metadata = {
+        md.GATE: _gate(last),
+        md.ATTEMPTS: len(outcome.attempts),
+        md.ATTEMPT_TABLE: dg.MetadataValue.md(attempts_table(outcome.attempts)),
+        md.TRACE: dg.MetadataValue.path(trace),
+    }
+    if isinstance(outcome, Halted):
+        told[md.MESSAGES] = md.lines(outcome.messages)
+        if outcome.rejected_output is not None:
+            told[md.REJECTED_OUTPUT] = md.bounded(outcome.rejected_output)
+    return told
+
+
+def attempts_table(attempts: Sequence[Attempt]) -> str:
+    """A Markdown table: a row for each attempt, in a column for each criterion what it said."""
+    checks = list(dict.fromkeys(one.check for a in attempts for one in a.judgements))
+    room = max(20, _TABLE // (len(attempts) * max(1, len(checks))))
+    rows = [["attempt", "verdict", *(_cell(check, room) for check in checks)]]
+    rows.append(["---"] * len(rows[0]))
+    for attempt in attempts:
+        said = {one.check: "; ".join(one.messages) or "met" for one in attempt.judgements}
+        cells = [_cell(said.get(check, "not judged"), room) for check in checks]
+        rows.append([str(attempt.number), _verdict(attempt), *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def failure(halted: Halted, trace: str, result: str | None) -> dg.Failure:
@@ -77,6 +130,18 @@ def _gate(attempt: Attempt) -> str:
         return "accepted"
     failed = [f"{one.check}: {message}" for one in attempt.judgements for message in one.messages]
     return md.preview("rejected: " + "; ".join(failed))
+
+
+def _verdict(attempt: Attempt) -> str:
+    if attempt.call_error:
+        return "failed"
+    return "accepted" if attempt.accepted else "rejected"
+
+
+def _cell(text: str, room: int) -> str:
+    # A message may quote the model, whose markup must not end the cell.
+    flat = " ".join(text.split())
+    return md.preview(flat, room).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
 
 
 def _known(count: int | None) -> str:

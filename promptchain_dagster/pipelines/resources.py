@@ -7,7 +7,13 @@ from typing import Any
 import dagster as dg
 from pydantic import Field, PrivateAttr
 
-from promptchain_dagster.models import ChatModel, ModelSettings, connect, is_embedded
+from promptchain_dagster.models import (
+    ChatModel,
+    ModelSettings,
+    connect,
+    is_embedded,
+    timeout_seconds,
+)
 from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.pipelines.io import store_io_manager
 from promptchain_dagster.store import Store, open_store
@@ -26,7 +32,9 @@ class ModelResource(dg.ConfigurableResource):
 
     model: str | None = Field(default=None, description="A name, or the path of a .gguf file.")
     base_url: str | None = Field(default=None, description="An OpenAI-compatible endpoint.")
-    timeout_seconds: float = Field(default=120.0, description="For each request, in seconds.")
+    timeout_seconds: float | None = Field(
+        default=None, description="For each request: 120, or 600 for the embedded model."
+    )
     retries: int = Field(default=1, description="How often a call that errored is made again.")
     temperature: float | None = Field(default=None, description="Sent only where it is set.")
     max_output_tokens: int | None = Field(default=None, description="A cap on a reply, in tokens.")
@@ -62,13 +70,15 @@ class ModelResource(dg.ConfigurableResource):
 
     def calls(self, model: ChatModel) -> Calls:
         """The calls of one op to that model, retried as is set here."""
-        return Calls(model, retries=self.retries, timeout_seconds=self.timeout_seconds)
+        timeout = timeout_seconds(self.settings())
+        return Calls(model, retries=self.retries, timeout_seconds=timeout)
 
-    def encoder(self, encoding: str | None = None) -> Encoder:
-        """What counts the model's tokens: `encoding` where it is given. Raises `InvalidInput`."""
+    def encoder(self, encoding: str | None = None) -> tuple[Encoder, str | None]:
+        """What counts the model's tokens: `encoding` where it is given; and a warning where the
+        model is unknown and another encoding stands in (case b6). Raises `InvalidInput`."""
         settings = self.settings()
         name = None if encoding is None and is_embedded(settings) else settings.model
-        return encoding_for(name, encoding)[0]
+        return encoding_for(name, encoding)
 
 
 class HomeResource(dg.ConfigurableResource):

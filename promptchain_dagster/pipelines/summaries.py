@@ -75,7 +75,7 @@ def split(
         return
     run = RefineRun(context, home.store(), document["path"], document["key"])
     try:
-        encoder = model.encoder(document["token_encoding"])
+        encoder, _ = model.encoder(document["token_encoding"])
         chunks = split_text(document["text"], document["settings"]["chunk_tokens"], encoder)
     except PromptChainError as error:
         raise run.failure(Unreadable(error=str(error))) from None
@@ -107,7 +107,9 @@ def refine(
 
     Fails where a chunk is missing, whatever became of the steps before (case f1).
     """
-    run = RefineRun(context, home.store(), document["path"], document["key"], document["warnings"])
+    _, warning = model.encoder(document["token_encoding"])
+    warnings = [*document["warnings"], *([warning] if warning else [])]
+    run = RefineRun(context, home.store(), document["path"], document["key"], warnings)
     if not document["has_content"]:
         context.log.info(f"fewer than {LEAST_WORDS} words: no content, no call")
         outcome = NoContent()

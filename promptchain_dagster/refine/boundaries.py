@@ -9,8 +9,8 @@ import regex
 # A stop, the quotes and brackets that close after it, and what shows that a sentence ended there:
 # white space and no small letter, or a full-width stop, which needs no space (c10).
 _SENTENCE_END = re.compile(
-    r"[.!?…]+[\"'”’»)\]]*(?=\s+[^\sa-z])"  # noqa: RUF001
-    r"|(?:[。！？｡]|．(?!\d))+[\"'”’」』】》）)\]]*"  # noqa: RUF001
+    r"[.!?…]+[\"'”’»)\]]*(?=\s+[^\sa-z])"
+    r"|(?:[。！？｡]|．(?!\d))+[\"'”’」』】》）)\]]*"
 )
 _WORD_END = regex.compile(r"(?r)\s+")
 _WORD_BOUNDARY = regex.compile(r"(?wV1)\b")

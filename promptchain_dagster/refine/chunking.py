@@ -19,8 +19,8 @@ from promptchain_dagster.refine.boundaries import (
     last_break,
     last_word_boundary,
 )
-from promptchain_dagster.tokens.seams import LONGEST, SEAM, cut_up
 from promptchain_dagster.tokens import Encoder
+from promptchain_dagster.tokens.seams import LONGEST, SEAM, cut_up
 
 _PARAGRAPH_END = re.compile(r"\n(?:[^\S\n]*\n)+")
 # After a paragraph's end: what a tokenizer may join to the line end before it.

@@ -9,7 +9,7 @@ from promptchain_dagster.chain.outcome import Accepted, Halted, Reason
 from promptchain_dagster.chain.run import Record, run_step
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.models.base import NO_USAGE, Usage
+from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
 from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.refine.checkpoints import Checkpoints, Trail
 from promptchain_dagster.refine.chunking import Chunk
@@ -89,7 +89,13 @@ class _Fold:
         """Take the reply to `chunk` as the summary; returns the call that failed, if one did."""
         self._spent_on_chunk = _Spent()
         if reason := why_too_long(self._calls.model, self._summary, chunk):
-            return Halted(attempts=(), step="refine", reason=Reason.FAILED, messages=(reason,))
+            return Halted(
+                attempts=(),
+                step="refine",
+                reason=Reason.FAILED,
+                messages=(reason,),
+                problem=Problem.TOO_LONG,
+            )
         fields = {
             "document_type": self._settings.document_type,
             "summary": self._summary,
@@ -181,7 +187,11 @@ class _Fold:
     def _stopped(self, chunk: Chunk, halted: Halted) -> Stopped:
         error = f"{halted.step}, chunk {chunk.index} of {chunk.total}: {'; '.join(halted.messages)}"
         return Stopped(
-            **self._so_far(), failed_chunk=chunk.index, error=error, ends_run=halted.ends_run
+            **self._so_far(),
+            failed_chunk=chunk.index,
+            error=error,
+            ends_run=halted.ends_run,
+            problem=halted.problem,
         )
 
     def _so_far(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from promptchain_dagster.models.base import NO_USAGE, Usage
+from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,14 @@ class Summarized(_Folded):
 class Stopped(_Folded):
     """The call for chunk `failed_chunk` (from 1) failed; `summary` is the summary so far.
 
-    `ends_run` says that no other document's calls can succeed either (wrong key, quota, …).
+    `ends_run` says that no other document's calls can succeed either (wrong key, quota, …);
+    `problem` is what came back instead of the last reply, where that is what ended it.
     """
 
     failed_chunk: int
     error: str
     ends_run: bool = False
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +79,13 @@ class NoContent:
 
 @dataclass(frozen=True, kw_only=True)
 class Unreadable:
-    """The document could not be read or is of no known kind."""
+    """The document could not be read or is of no known kind.
+
+    `may_pass`: reading it failed, which may be the disk's or the network's doing, not the text's.
+    """
 
     error: str
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,34 +47,24 @@ you your
 _WORDS = frozenset(_VOCABULARY.split())
 """The words for talking about a summary; a remark has no other."""
 
-_TOPIC = frozenset(["summary", "summaries", "unchanged"])
-_HINTS = frozenset(
-    [
-        "already",
-        "below",
-        "here",
-        "intact",
-        "irrelevant",
-        "neither",
-        "no",
-        "none",
-        "nor",
-        "not",
-        "nothing",
-        "redundant",
-        "same",
-        "t",
-        "unaltered",
-    ]
-)
-"""A remark names its topic, or holds one of these and some other word."""
+_TOPIC = frozenset(["here", "summaries", "summary"])
+_NO_CHANGE_WORDS = """
+adequate already complete comprehensive intact irrelevant neither no none nor not nothing redundant
+same sufficient t unaltered unchanged
+"""
+_NO_CHANGE = frozenset(_NO_CHANGE_WORDS.split())
+"""A remark that nothing changes holds one of these and some other word."""
+
+_AS_IT_IS = frozenset(["remain", "remains", "left", "kept", "stands", "stays"])
+"""Or one of these, said of the summary."""
 
 _WORD = re.compile(r"\w+")
-_FIRST_PARTS = (
-    re.compile(r"[^:\n]{1,300}(?:\n|:[*_]{0,3}(?=\s))"),
-    re.compile(r"[^.\n]{0,200}\bsummary\b[^.\n]{0,100}\.(?=\s)", re.IGNORECASE),
+_NUMBERED = re.compile(
+    r"\b(?:part|chunk|section|page)s?\W{0,2}\d+(?: of \d+)?|\d+ words\b", re.IGNORECASE
 )
-_LAST = re.compile(r"\n[^\n]{1,300}\Z")
+_ANNOUNCEMENT = re.compile(r"[^:\n]{1,300}(?:\n|:[*_]{0,3}(?=\s|$))")
+_SENTENCE = re.compile(r"[^.\n]{0,200}\bsummary\b[^.\n]{0,100}\.(?=\s)", re.IGNORECASE)
+_LAST_LINE = re.compile(r"\n[^\n]{1,300}\Z")
 
 
 def summary_in(reply: str) -> str | None:
@@ -82,26 +72,36 @@ def summary_in(reply: str) -> str | None:
     # What can't be sent on or written down would stop every later run at this chunk.
     text = reply.replace("\0", "").encode(errors="replace").decode().strip()
     # A remark, an announcement and a title may follow one another.
-    while end := _end_of_remark(text):
+    while end := _end_of_lead_in(text):
         text = text[end:].strip()
-    while (last := _LAST.search(text)) and _is_remark(last[0]):
+    while (last := _LAST_LINE.search(text)) and _says_no_change(last[0]):
         text = text[: last.start()].strip()
-    return None if not text or _is_remark(text) else text
+    return None if not text or _says_no_change(text) else text
 
 
-def _end_of_remark(text: str) -> int:
-    """Where the remark that `text` begins with ends; 0 where it begins with none."""
-    for pattern in _FIRST_PARTS:
-        if (first := pattern.match(text)) and _is_remark(first[0]):
-            return first.end()
-    return 0
+def _end_of_lead_in(text: str) -> int:
+    """Where the lead-in that `text` begins with ends; 0 where it begins with none."""
+    first = _ANNOUNCEMENT.match(text)
+    if first and (_remark_words(first[0]) & _TOPIC or _says_no_change(first[0])):
+        return first.end()
+    first = _SENTENCE.match(text)
+    return first.end() if first and _says_no_change(first[0]) else 0
 
 
-def _is_remark(text: str) -> bool:
+def _says_no_change(text: str) -> bool:
+    words = _remark_words(text)
+    if "summary" in words and words & _AS_IT_IS:
+        return True
+    return words == frozenset(["unchanged"]) or (len(words) > 1 and bool(words & _NO_CHANGE))
+
+
+def _remark_words(text: str) -> frozenset[str]:
+    """The words of a remark about the summary; none where `text` says anything else.
+
+    A number says something, unless it counts parts or words.
+    """
     if len(text) > MAX_REMARK_CHARACTERS:
-        return False
-    found = _WORD.findall(text.replace("_", " ").lower())
-    words = {word for word in found if not word.isdecimal()}
-    if not words <= _WORDS:
-        return False
-    return bool(words & _TOPIC) or (len(words) > 1 and bool(words & _HINTS))
+        return frozenset()
+    plain = _NUMBERED.sub(" ", text.replace("_", " ")).lower()
+    words = frozenset(_WORD.findall(plain))
+    return words if words <= _WORDS else frozenset()

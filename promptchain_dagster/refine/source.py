@@ -42,6 +42,7 @@ def read_source(
             return NoContent(warnings=document.warnings)
         chunks = split_text(document.text, settings.chunk_tokens, encoder)
     except (InvalidInput, OSError) as error:
-        return Unreadable(error=str(error))
+        failed = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
+        return Unreadable(error=str(error), may_pass=failed)
     digest = hashlib.sha256(document.text.encode()).hexdigest()
     return Readable(chunks, digest, document.warnings)

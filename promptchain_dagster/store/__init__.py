@@ -8,15 +8,18 @@ written keeps a hidden name, which no key can spell.
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import secrets
+from datetime import datetime
 from typing import Protocol
 from urllib.parse import unquote
 
 from promptchain_dagster.errors import InvalidInput, StoreError
 from promptchain_dagster.store.cloud import ObjectStore
 from promptchain_dagster.store.folder import FolderStore
+from promptchain_dagster.store.keys import PROBE
 
 __all__ = ["Store", "open_store"]
 
@@ -47,8 +50,16 @@ class Store(Protocol):
         """The keys under the folder `prefix`, which ends in "/", at any depth, sorted."""
         ...
 
+    def list_aged(self, prefix: str) -> builtins.list[tuple[str, datetime]]:
+        """The keys as `list` gives them, each with the time (UTC) of its last write."""
+        ...
+
     def delete(self, key: str) -> None:
         """Remove the object; fine when there is none."""
+        ...
+
+    def sweep(self, before: datetime) -> int:
+        """Remove what killed processes left unfinished before that time; returns how many files."""
         ...
 
     def url_of(self, key: str) -> str:
@@ -64,7 +75,7 @@ def open_store(home: str) -> Store:
     needs the extra `cloud` and takes its credentials and settings from the environment.
     """
     store = _store_at(home)
-    key = f"probe-{secrets.token_hex(8)}"
+    key = f"{PROBE}{secrets.token_hex(8)}"
     try:
         store.write(key, b"")
         store.delete(key)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from promptchain_dagster.errors import InvalidInput, StoreError
-from promptchain_dagster.store.keys import check_key, check_prefix, is_key
+from promptchain_dagster.store.keys import check_key, check_prefix, is_key, is_probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,10 +62,14 @@ class ObjectStore:
             raise self._failed("written", key, error) from None
 
     def list(self, prefix: str) -> list[str]:
+        return [key for key, _ in self.list_aged(prefix)]
+
+    def list_aged(self, prefix: str) -> builtins.list[tuple[str, datetime]]:
         top = check_prefix(prefix)
         try:
             pages = cast("Pages", self._obstore.list(self._bucket, prefix))  # pyright: ignore[reportUnknownMemberType]
-            return sorted(o["path"] for page in pages for o in page if is_key(o["path"]))
+            found = [(o["path"], o["last_modified"]) for page in pages for o in page]
+            return sorted(one for one in found if is_key(one[0]))
         except self._errors as error:
             raise self._failed("listed", top, error) from None
 
@@ -75,6 +80,17 @@ class ObjectStore:
             return
         except self._errors as error:
             raise self._failed("deleted", key, error) from None
+
+    def sweep(self, before: datetime) -> int:
+        try:
+            listed = self._obstore.list_with_delimiter(self._bucket)  # pyright: ignore[reportUnknownMemberType]
+            top = listed["objects"]
+        except self._errors as error:
+            raise StoreError(f"{self._url!r} can't be swept: {_cloud_reason(error)}") from None
+        old = [o["path"] for o in top if is_probe(o["path"]) and o["last_modified"] < before]
+        for key in old:
+            self.delete(key)
+        return len(old)
 
     def _failed(self, verb: str, key: str, error: Exception) -> StoreError:
         return StoreError(f"{self.url_of(key)!r} can't be {verb}: {_cloud_reason(error)}")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
+import re
 import secrets
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from typing import TypeVar
 
 from promptchain_dagster.errors import StoreError
-from promptchain_dagster.store.keys import check_key, check_prefix, is_key
+from promptchain_dagster.store.keys import check_key, check_prefix, is_key, is_probe
+
+T = TypeVar("T")
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _SUBFOLDER = _FOLDER | os.O_NOFOLLOW
+_ATTEMPTS = 100
+_UNFINISHED = re.compile(r"\.\d+-[0-9a-f]{16}\.tmp")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -45,16 +53,32 @@ class FolderStore:
     def write(self, key: str, data: bytes) -> None:
         *folders, name = check_key(key).split("/")
         try:
-            with self._folder(folders, make=True) as folder:
-                _replace(folder, name, data)
+            self._write(folders, name, data)
         except (OSError, ValueError) as error:
             raise self._failed("written", key, error) from error
 
+    def _write(self, folders: builtins.list[str], name: str, data: bytes) -> None:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with self._folder(folders, make=True) as folder:
+                    _replace(folder, name, data)
+                return
+            except FileNotFoundError:  # the folder was emptied, and removed, this moment
+                if attempt == _ATTEMPTS:
+                    raise
+
     def list(self, prefix: str) -> list[str]:
+        return [key for key, _ in self._listed(prefix, lambda folder, name: None)]
+
+    def list_aged(self, prefix: str) -> builtins.list[tuple[str, datetime]]:
+        return [(key, age) for key, age in self._listed(prefix, _written_at) if age is not None]
+
+    def _listed(self, prefix: str, told: Callable[[int, str], T]) -> builtins.list[tuple[str, T]]:
         top = check_prefix(prefix)
         try:
             with self._folder(top.split("/")) as folder:
-                return sorted(filter(is_key, _files(folder, prefix)))
+                found = [one for one in _files(folder, prefix, told) if is_key(one[0])]
+                return sorted(found, key=lambda one: one[0])
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
@@ -66,17 +90,38 @@ class FolderStore:
             with self._folder(folders) as folder:
                 os.unlink(name, dir_fd=folder)
                 os.fsync(folder)
+            self._remove_empty(folders)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return
         except OSError as error:
             raise self._failed("deleted", key, error) from error
+
+    def _remove_empty(self, folders: builtins.list[str]) -> None:
+        """Remove the folder when nothing is left in it, and those above it, but the top one."""
+        with suppress(OSError):  # as a rule something is left
+            while len(folders) > 1:
+                *folders, name = folders
+                with self._folder(folders) as folder:
+                    os.rmdir(name, dir_fd=folder)
+
+    def sweep(self, before: datetime) -> int:
+        try:
+            with self._folder([]) as root:
+                return _sweep(root, before, at_top=True)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            reason = error.strerror
+            raise StoreError(f"{self._root!r} can't be swept: {reason}") from error
 
     def _failed(self, verb: str, key: str, error: OSError | ValueError) -> StoreError:
         reason = error.strerror if isinstance(error, OSError) else error
         return StoreError(f"{self.url_of(key)!r} can't be {verb}: {reason}")
 
     @contextmanager
-    def _folder(self, folders: list[str], *, make: bool = False) -> Generator[int, None, None]:
+    def _folder(
+        self, folders: builtins.list[str], *, make: bool = False
+    ) -> Generator[int, None, None]:
         """A descriptor of the folder, opened anew each time: it may have been deleted since."""
         if make and not os.path.isdir(self._root):
             _make_folders(self._root)
@@ -142,19 +187,56 @@ def _replace(folder: int, name: str, data: bytes) -> None:
     os.fsync(folder)
 
 
-def _files(folder: int, prefix: str) -> Iterator[str]:
+def _entries(folder: int) -> list[tuple[str, bool]]:
+    """The names in the folder, links left out, and whether each is a file."""
     with os.scandir(folder) as scan:
-        entries = list(scan)
-        kinds = [(e.name, e.is_file(follow_symlinks=False)) for e in entries if not e.is_symlink()]
-    for name, is_file in kinds:
+        entries = [entry for entry in scan if not entry.is_symlink()]
+        return [(entry.name, entry.is_file(follow_symlinks=False)) for entry in entries]
+
+
+@contextmanager
+def _inside(folder: int, name: str) -> Generator[int | None, None, None]:
+    """A descriptor of the folder in the folder; None when it was deleted since, or is none."""
+    try:
+        inner = os.open(name, _SUBFOLDER, dir_fd=folder)
+    except (FileNotFoundError, NotADirectoryError):
+        yield None
+        return
+    try:
+        yield inner
+    finally:
+        os.close(inner)
+
+
+def _files(folder: int, prefix: str, told: Callable[[int, str], T]) -> Iterator[tuple[str, T]]:
+    for name, is_file in _entries(folder):
         if is_file:
-            yield prefix + name
+            yield prefix + name, told(folder, name)
         elif not name.startswith("."):
-            try:
-                inner = os.open(name, _SUBFOLDER, dir_fd=folder)
-            except (FileNotFoundError, NotADirectoryError):  # deleted since, or no folder
-                continue
-            try:
-                yield from _files(inner, f"{prefix}{name}/")
-            finally:
-                os.close(inner)
+            with _inside(folder, name) as inner:
+                if inner is not None:
+                    yield from _files(inner, f"{prefix}{name}/", told)
+
+
+def _written_at(folder: int, name: str) -> datetime | None:
+    try:
+        seconds = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+    except FileNotFoundError:
+        return None
+    return datetime.fromtimestamp(seconds, timezone.utc)
+
+
+def _sweep(folder: int, before: datetime, *, at_top: bool = False) -> int:
+    swept = 0
+    for name, is_file in _entries(folder):
+        if not is_file:
+            with _inside(folder, name) as inner:
+                if inner is not None and not name.startswith("."):
+                    swept += _sweep(inner, before)
+        elif _UNFINISHED.fullmatch(name) or (at_top and is_probe(name)):
+            written = _written_at(folder, name)
+            if written is not None and written < before:
+                with suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+                    swept += 1
+    return swept

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-SEAM = re.compile(r"\S(?= )|\n(?=[^\s/])|[^\W_](?=[，。、．！？；：])")  # noqa: RUF001
+SEAM = re.compile(r"\S(?= )|\n(?=[^\s/])|[^\W_](?=[，。、．！？；：])")
 
 LONGEST = 1_000
 _SLICE = 64

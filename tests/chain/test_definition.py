@@ -1,4 +1,4 @@
-"""A chain that cannot work does not load, and the error names the step, the field and the remedy."""
+"""A chain that cannot work does not load; the error names step, field and remedy."""
 
 from typing import Annotated
 
@@ -134,9 +134,7 @@ def test_a_tool_whose_signature_proves_nothing_is_refused(function, message):
 def test_the_fingerprint_changes_with_prompt_type_and_criteria_alone():
     base = Chain("c", inputs=Topic, steps=[ask()])
     assert base.fingerprint == Chain("other", inputs=Topic, steps=[ask()]).fingerprint
-    reworded = PromptStep(
-        name="ask", prompt=prompt("<it>{{ topic }}</it>!"), reads={"topic": str}
-    )
+    reworded = PromptStep(name="ask", prompt=prompt("<it>{{ topic }}</it>!"), reads={"topic": str})
     retyped = ask(output_type=Fact)
     judged = ask(accept=AcceptSpec(NOT_EMPTY, Criterion("more", lambda *_: None)))
     others = {Chain("c", inputs=Topic, steps=[s]).fingerprint for s in (reworded, retyped, judged)}

@@ -1,7 +1,9 @@
 """Running a chain: no failed output is forwarded, recovery is bounded, everything is traced."""
 
 import asyncio
+import enum
 import json
+from datetime import date
 
 import pytest
 from hypothesis import given, settings
@@ -316,3 +318,38 @@ def test_no_failed_output_is_forwarded_and_no_budget_is_overrun(replies, budgets
         assert outcome.step not in passed
         assert {a.step for a in outcome.attempts} <= {*passed, outcome.step}
     json.dumps([attempt.inputs for attempt in outcome.attempts])
+
+
+def test_a_field_of_any_type_can_be_traced():
+    class Mood(str, enum.Enum):
+        GOOD = "good"
+
+    class Given(BaseModel):
+        mood: Mood
+        day: date
+        facts: list[Fact]
+
+    def describe(mood: Mood, day: date, facts: list[Fact]) -> str:
+        return f"{mood.value} {day} {facts[0].claim}"
+
+    given = Given(mood=Mood.GOOD, day=date(2026, 1, 2), facts=[Fact(claim="c")])
+    tool = ToolStep(name="describe", function=describe)
+    outcome = run(Chain("c", inputs=Given, steps=[tool]), calls_of(), inputs=given)
+    assert isinstance(outcome, Completed)
+    assert json.loads(json.dumps(outcome.attempts[0].inputs)) == {
+        "mood": "good",
+        "day": "2026-01-02",
+        "facts": [{"claim": "c"}],
+    }
+
+
+def test_a_step_that_parses_its_reply_needs_no_criteria_of_its_own():
+    parse = PromptStep(
+        name="one",
+        prompt=PromptTemplate("<t>{{ topic }}</t>", name="p"),
+        reads={"topic": str},
+        output_type=Fact,
+    )
+    outcome = run(Chain("c", inputs=Topic, steps=[parse]), calls_of('{"claim": "A"}'))
+    assert isinstance(outcome, Completed)
+    assert outcome.output == Fact(claim="A")

@@ -22,7 +22,6 @@ from tests.support.chat_server import HANG, Answer, ChatServer, Request
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789abcdefghijkl"
-STORY = "examples/documents/the-lamp-at-corran-point.md"
 
 
 class Deployment:

@@ -96,3 +96,21 @@ def test_a_long_reply_is_a_summary_whatever_its_words_are() -> None:
     """Only a short reply can be a remark."""
     reply = "the summary of the text " * 40
     assert summary_in(reply) == reply.strip()
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Summary 1",
+        "Summary of chunk 1",
+        "Updated summary 3",
+        "running summary",
+        "The document covers two points.",
+        "Final summary.",
+        "Part 1 of the summary",
+        "The council made no changes to the law.",
+    ],
+)
+def test_d1_a_short_summary_in_plain_words_is_a_summary(reply: str) -> None:
+    """Only what says that nothing changes is taken for a remark, not whatever is short."""
+    assert summary_in(reply) == reply

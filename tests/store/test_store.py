@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -44,6 +45,7 @@ def test_a_bad_key_is_refused_by_every_method(store: Store, key: str) -> None:
         lambda: store.write(key, b""),
         lambda: store.delete(key),
         lambda: store.list(key + "/"),
+        lambda: store.list_aged(key + "/"),
         lambda: store.url_of(key),
     ]
     for call in calls:
@@ -101,3 +103,52 @@ def test_many_threads_write_at_once_and_nothing_is_lost(store: Store) -> None:
     assert all(store.read(f"deep/{n % 3}/{n}") == str(n).encode() for n in range(48))
     shared = store.read("deep/shared")
     assert shared is not None and shared == shared[:4] * 1000
+
+
+def test_a_listing_with_ages_tells_when_each_object_was_last_written(store: Store) -> None:
+    """The same keys in the same order, each with a time in UTC."""
+    before = datetime.now(timezone.utc) - timedelta(seconds=2)
+    keys = ["a/b/c", "a/d", "a/e"]
+    for key in [*keys, "ab/c"]:
+        store.write(key, b"")
+    aged = store.list_aged("a/")
+    assert [key for key, _ in aged] == store.list("a/") == keys
+    after = datetime.now(timezone.utc) + timedelta(seconds=2)
+    assert all(before <= written <= after for _, written in aged)
+    assert store.list_aged("no/such/") == []
+
+
+def test_a_folder_goes_with_its_last_object_and_comes_back_with_the_next(store: Store) -> None:
+    """Deleting the last object leaves nothing in the way of writing another."""
+    for _ in range(3):
+        store.write("a/b/c/d", b"1")
+        store.write("a/e", b"1")
+        store.delete("a/b/c/d")
+        assert store.list("a/") == ["a/e"]
+
+
+def test_a_sweep_removes_old_probes_at_the_top_alone(store: Store) -> None:
+    """What open_store left when it was killed; nothing that anyone else wrote."""
+    probe = "probe-0123456789abcdef"
+    kept = ["probe-mine", f"a/{probe}", "a/b"]
+    for key in [probe, *kept]:
+        store.write(key, b"1")
+    now = datetime.now(timezone.utc)
+    assert store.sweep(now - timedelta(hours=1)) == 0
+    assert store.sweep(now + timedelta(hours=1)) == 1
+    assert store.read(probe) is None
+    assert all(store.read(key) == b"1" for key in kept)
+
+
+def test_objects_deleted_and_written_in_one_folder_at_once_are_never_lost(store: Store) -> None:
+    """A folder that is removed for being empty is made again by whoever writes into it."""
+
+    def work(number: int) -> None:
+        for _ in range(10):
+            store.write(f"top/inner/{number}", b"1")
+            assert store.read(f"top/inner/{number}") == b"1"
+            store.delete(f"top/inner/{number}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert store.list("top/") == []

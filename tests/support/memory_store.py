@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+from datetime import datetime, timezone
+
 
 class Killed(BaseException):
     """The process ended here."""
@@ -33,6 +36,12 @@ class MemoryStore:
     def list(self, prefix: str) -> list[str]:
         self.lists += 1
         return sorted(key for key in self.objects if key.startswith(prefix))
+
+    def list_aged(self, prefix: str) -> builtins.list[tuple[str, datetime]]:
+        return [(key, datetime.now(timezone.utc)) for key in self.list(prefix)]
+
+    def sweep(self, before: datetime) -> int:
+        return 0
 
     def delete(self, key: str) -> None:
         self.objects.pop(key, None)

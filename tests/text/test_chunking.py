@@ -141,7 +141,7 @@ def test_c7_code_keeps_its_indentation() -> None:
     assert "".join(texts(text, 1)).replace(" ", "") == "deff():\nx=1\nreturnx".replace("\n", "")
 
 
-@pytest.mark.parametrize("stop", ["．", "。", "！", "？"])  # noqa: RUF001
+@pytest.mark.parametrize("stop", ["．", "。", "！", "？"])
 def test_c10_chinese_is_cut_at_full_width_stops(stop: str) -> None:
     """No space is needed after them, and none is added."""
     text = f"第一文です{stop}第二文です{stop}" * 200

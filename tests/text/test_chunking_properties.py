@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from promptchain_dagster.refine.boundaries import after_space
 from promptchain_dagster.refine.chunking import split_text
-from promptchain_dagster.tokens.seams import SEAM, pieces
 from promptchain_dagster.tokens import Encoder, get_encoder
+from promptchain_dagster.tokens.seams import SEAM, pieces
 
 ENCODERS = [get_encoder("o200k_base"), get_encoder("cl100k_base")]
 

@@ -29,7 +29,7 @@ def test_cleaning_twice_changes_nothing_more(text: str) -> None:
     [
         "plain",
         "tab\tand  spaces \n\n\n  indented",
-        "² ½ Ａ １ ﷺ",  # noqa: RUF001
+        "² ½ Ａ １ ﷺ",
         "👨‍👩‍👧 نمی‌خواهم क्‍ष",
         "---\ntitle: x\n---\nBody",
         "---\n\n**Subject: Hi**\n\nBody.\n\n---\nEnd",

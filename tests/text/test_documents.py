@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.refine.documents import Document, document_key, load_document
 
-TEXT = "“Curly” quotes, naïve café – 第一文です．\n\nA second paragraph.\n"  # noqa: RUF001
-LATIN = "“Curly” quotes, naïve café – it’s fine.\n"  # noqa: RUF001
+TEXT = "“Curly” quotes, naïve café – 第一文です．\n\nA second paragraph.\n"
+LATIN = "“Curly” quotes, naïve café – it’s fine.\n"
 
 
 def load(folder: Path, data: bytes, name: str = "doc.txt", **options: str) -> Document:

@@ -14,7 +14,7 @@ from promptchain_dagster.words import count_words, has_words
         (" \n\t", 0),
         ("... --- !!!", 0),
         ("Hello, it's a 3.14 test-case", 6),
-        ("can’t 1,000", 2),  # noqa: RUF001
+        ("can’t 1,000", 2),
         ("第一文です", 5),
         ("可读性", 3),
         ("👨‍👩‍👧 🎉", 0),

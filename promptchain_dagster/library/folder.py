@@ -1,0 +1,111 @@
+"""What documents there are: a folder's files, by their path relative to it.
+
+`Folder` is all that the rest knows of where documents lie: a listing that reads none of them, and
+one document's text.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+from dataclasses import dataclass
+
+from promptchain_dagster.errors import InvalidInput
+from promptchain_dagster.refine.documents import (
+    SUPPORTED,
+    Document,
+    document_key,
+    load_document,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file as the listing shows it: `path` is relative, with "/"; sizes in bytes, times in ns.
+
+    `ctime_ns` tells of a new content that keeps size and time of the old (f20).
+    """
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The documents, sorted by path, and the folders inside that could not be listed ("a/b/")."""
+
+    files: tuple[Listed, ...]
+    unlisted: tuple[str, ...] = ()
+
+
+class Folder:
+    """The documents in the folder `root`, at any depth: files of a supported kind, none hidden.
+
+    A link to a file inside the folder is a document like any other; one that leads out of it is
+    neither listed nor read, and linked folders are not entered.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.root = os.path.abspath(os.path.expanduser(root))
+
+    def list(self) -> Listing:
+        """What there is; reads no document. Raises `InvalidInput` where `root` can't be listed."""
+        files: list[Listed] = []
+        unlisted: list[str] = []
+        inside = os.path.join(os.path.realpath(self.root), "")
+        pending = [""]
+        while pending:
+            place = pending.pop()
+            try:
+                with os.scandir(os.path.join(self.root, place)) as scan:
+                    for entry in scan:
+                        if entry.name.startswith("."):
+                            continue
+                        if entry.is_dir(follow_symlinks=False):
+                            pending.append(f"{place}{entry.name}/")
+                        elif found := _listed(entry, place, inside):
+                            files.append(found)
+            except OSError as error:
+                if not place:
+                    reason = error.strerror
+                    message = f"documents folder {self.root!r} can't be listed: {reason}"
+                    raise InvalidInput(message) from error
+                if not isinstance(error, FileNotFoundError):
+                    unlisted.append(place)
+        return Listing(tuple(sorted(files, key=lambda file: file.path)), tuple(sorted(unlisted)))
+
+    def load(self, path: str) -> Document:
+        """The document at the relative `path`; raises `InvalidInput` where it can't be read."""
+        full = os.path.join(self.root, path)
+        try:
+            leads_to = os.path.realpath(full)
+        except ValueError as error:  # a NUL in the path
+            raise InvalidInput(f"document {full!r} can't be read: {error}") from error
+        if not leads_to.startswith(os.path.join(os.path.realpath(self.root), "")):
+            raise InvalidInput(f"document {full!r} leads out of the folder {self.root!r}")
+        return dataclasses.replace(load_file(full), path=path, key=document_key(path))
+
+
+def load_file(path: str) -> Document:
+    """`load_document`, but what is neither a file nor a folder is refused: a pipe has no end."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise InvalidInput(f"document {path!r} is no regular file")
+    return load_document(path)
+
+
+def _listed(entry: os.DirEntry[str], place: str, inside: str) -> Listed | None:
+    """The entry, where it is a document; `inside` is the folder that no link may lead out of."""
+    if os.path.splitext(entry.name)[1].lower() not in SUPPORTED:
+        return None
+    try:
+        if entry.is_symlink() and not os.path.realpath(entry.path).startswith(inside):
+            return None
+        found = entry.stat()
+    except OSError:  # deleted since, or a link to nothing
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return Listed(place + entry.name, found.st_size, found.st_mtime_ns, found.st_ctime_ns)

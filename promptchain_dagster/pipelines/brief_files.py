@@ -1,0 +1,116 @@
+"""Briefs as people write them: YAML files in the folder that `PROMPTCHAIN_BRIEFS` names."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from promptchain_dagster.blog_post import Brief
+from promptchain_dagster.errors import InvalidInput
+from promptchain_dagster.refine.documents import document_key
+
+VARIABLE = "PROMPTCHAIN_BRIEFS"
+MAX_BYTES = 64 * 1024
+MAX_BRIEFS = 10_000
+_SUFFIXES = (".yaml", ".yml")
+
+
+class BriefFolder:
+    """The briefs in `folder`, at any depth: `.yaml` and `.yml` files, none hidden.
+
+    A brief's key is a readable slug and a hash of its path in the folder (f3, f4). A link that
+    leads out of the folder is no brief. Methods raise `InvalidInput`, naming the file.
+    """
+
+    def __init__(self, folder: str | None = None) -> None:
+        folder = folder or os.environ.get(VARIABLE, "").strip()
+        if not folder:
+            raise InvalidInput(f"{VARIABLE} is not set; it names the folder with the briefs")
+        self.root = Path(folder).expanduser().absolute()
+        if not self.root.is_dir():
+            raise InvalidInput(f"briefs: {folder!r} is no folder; set {VARIABLE}")
+
+    def keys(self) -> dict[str, str]:
+        """The path, relative to the folder, of each brief by its key, sorted by path."""
+        paths: list[str] = []
+        for path in self._walk():
+            if len(paths) == MAX_BRIEFS:
+                raise InvalidInput(f"briefs: over {MAX_BRIEFS:,} in {str(self.root)!r}")
+            paths.append(path)
+        return {document_key(path): path for path in sorted(paths)}
+
+    def find(self, key: str) -> Brief:
+        """The brief of that key, as its file says now."""
+        path = self.keys().get(key)
+        if path is None:
+            raise InvalidInput(f"no brief in {str(self.root)!r} has the key {key!r}")
+        return self.read(path)
+
+    def read(self, path: str) -> Brief:
+        """The brief at `path` in the folder."""
+        try:
+            with (self.root / path).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InvalidInput(f"brief {path!r} can't be read: {error.strerror}") from error
+        if len(data) > MAX_BYTES:
+            raise InvalidInput(f"brief {path!r} has over {MAX_BYTES:,} bytes")
+        return parse_brief(data, path)
+
+    def _walk(self) -> Iterator[str]:
+        inside = os.path.join(os.path.realpath(self.root), "")
+        for place, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for name in files:
+                path = os.path.join(place, name)
+                if name.startswith(".") or not name.lower().endswith(_SUFFIXES):
+                    continue
+                # A pipe has no end.
+                if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
+                    yield os.path.relpath(path, self.root).replace(os.sep, "/")
+
+
+def parse_brief(data: bytes, name: str) -> Brief:
+    """The brief in a YAML file's bytes; `InvalidInput` names the file, the field, the value."""
+    fields = _mapping(data, name)
+    # What is no plain value may refer to itself, and is not looked into.
+    nested = [key for key, value in fields.items() if isinstance(value, (dict, list, set, tuple))]
+    if nested:
+        raise InvalidInput(f"brief {name!r}: {nested[0]} must be one plain value")
+    try:
+        return Brief.model_validate(fields)
+    except ValidationError as error:
+        told = "; ".join(_problem(detail) for detail in error.errors())
+        raise InvalidInput(f"brief {name!r}: {told}") from None
+
+
+def _mapping(data: bytes, name: str) -> dict[str, Any]:
+    try:
+        text = data.decode("utf-8-sig")
+        node = yaml.compose(text, yaml.SafeLoader)
+        fields = yaml.safe_load(text)
+    except UnicodeDecodeError:
+        raise InvalidInput(f"brief {name!r} is not UTF-8") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InvalidInput(f"brief {name!r} is no YAML: {reason}") from None
+    if not isinstance(node, yaml.MappingNode):
+        raise InvalidInput(f"brief {name!r} must be a mapping: brief, audience, …")
+    written = [str(key.value) for key, _ in node.value]
+    # YAML itself would let the last one win (a10).
+    if twice := sorted({key for key in written if written.count(key) > 1}):
+        raise InvalidInput(f"brief {name!r}: {', '.join(twice)} stands there twice")
+    return {str(key): value for key, value in fields.items()}
+
+
+def _problem(detail: Any) -> str:
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if not detail["loc"]:
+        return message  # of the whole, and names its fields
+    field = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "missing":
+        return f"{field} is missing"
+    return f"{field}: {message}, got {repr(detail['input'])[:100]}"
