@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from promptchain_dagster.chain.accept import NOT_EMPTY, AcceptSpec, Bar, Criterion
 from promptchain_dagster.chain.chain import Chain
@@ -21,9 +21,18 @@ MAX_SECTIONS = 50
 MAX_WORDS = 50_000
 DEFAULT_ATTEMPTS = 3
 
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad\u2800\u3164"))
+
+
+def _visible(text: str) -> str:
+    if not text.translate(_INVISIBLE).strip():
+        raise ValueError("is empty, must say something")
+    return text
+
+
 Words = Annotated[int, Field(ge=1, le=MAX_WORDS)]
 SectionCount = Annotated[int, Field(ge=1, le=MAX_SECTIONS)]
-NonBlank = Annotated[str, StringConstraints(pattern=r"\S")]
+NonBlank = Annotated[str, AfterValidator(_visible)]
 
 
 class Variant(str, Enum):
@@ -82,7 +91,9 @@ def blog_post_chain(
     """The chain of `variant`. `max_attempts` at the outline, 1 to 4, goes with the retry alone."""
     if variant is Variant.GATED_EXIT:
         if max_attempts is not None:
-            raise InvalidInput("max_attempts goes with the variant gate-with-retry alone")
+            raise InvalidInput(
+                f"max_attempts is {max_attempts}, but goes with the variant gate-with-retry alone"
+            )
         attempts = 1
     else:
         attempts = DEFAULT_ATTEMPTS if max_attempts is None else max_attempts
@@ -154,17 +165,17 @@ def _points(outline: Outline, fields: Mapping[str, Any]) -> Iterable[str]:
 
 
 _PLACEHOLDER = re.compile(
-    r"\W*(?:(?:section|your|the)?\s*(?:heading|title|point)s?\s*\d*|"
-    r"one sentence on what it must prove|placeholder|todo|tbd)?\W*",
-    re.IGNORECASE,
+    r"\.{2,}|…|[<\[{]+[^<>\[\]{}]*[>\]}]+|one sentence on what it must prove\.?", re.IGNORECASE
 )
+"""The prompt's own example, or a blank to be filled in: `...`, `<title>`, `[Heading]`."""
 
 
 def _says_something(where: str, what: str, text: str) -> Iterable[str]:
     # Case a26: the prompt's example comes back, or the right keys with nothing in them.
-    if not text.strip():
+    said = text.translate(_INVISIBLE).strip()
+    if not said:
         yield f"{where} has an empty {what}"
-    elif _PLACEHOLDER.fullmatch(text):
+    elif _PLACEHOLDER.fullmatch(said):
         yield f"{where} has a placeholder for a {what}: {text.strip()[:40]!r}"
 
 

@@ -184,6 +184,8 @@ class OpenAIModel:
         return CallError(
             problem,
             message,
+            # A server that broke down, or gave up waiting, may have worked all the same.
+            usage=UNKNOWN_USAGE if status >= 500 or status == 408 else NO_USAGE,
             retry_after=wire.retry_after(headers),
             rate_limited=status == 429,
         )

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from promptchain_dagster.errors import StoreError
 from promptchain_dagster.models.base import ChatModel
 from promptchain_dagster.refine.chunking import Chunk
 from promptchain_dagster.refine.settings import RefineSettings
@@ -136,7 +137,10 @@ class Trail:
 
     def _read(self, index: int, uncompressed: bool, warnings: list[str]) -> str | None:
         key = self.object_of(index, uncompressed=uncompressed)
-        data = self._store.read(key)
+        try:
+            data = self._store.read(key)
+        except StoreError:  # a link in its place, say
+            data = b""
         if data is None:
             return None
         summary = _unpack(data, self._keys[index - 1], uncompressed)
