@@ -42,6 +42,13 @@ def count_words(text: str) -> int:
     return len(_ASCII_WORD.findall(plain)) + count
 
 
+def words_of(text: str) -> list[str]:
+    """The words of `text`, those that `count_words` counts."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return [segment for segment in _segments(text) if _WORD.search(segment)]
+
+
 def has_words(text: str, least: int) -> bool:
     """Whether `text` has at least `least` words that hold a letter (c9: page numbers don't count).
 

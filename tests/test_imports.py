@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
-    {"errors", "words", "reattempt"},
+    {"errors", "words", "reattempt", "thinking"},
     {"prompts", "models", "store", "tokens"},
     {"chain"},
     {"testing"},

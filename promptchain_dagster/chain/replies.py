@@ -14,6 +14,18 @@ from promptchain_dagster.chain.decode import (
     extent,
     without_trailing_commas,
 )
+from promptchain_dagster.thinking import (
+    CLOSES,
+    CLOSING,
+    ENDS_CLOSED,
+    FENCE,
+    FENCE_LINE,
+    OPENS,
+    ends_thinking,
+    trimmed,
+    unfenced,
+    without_thinking,
+)
 
 
 @dataclass(frozen=True)
@@ -38,10 +50,12 @@ def parse_object(text: str) -> ParsedObject | Unparsed:
     open. Different objects (a25), repeated keys (a10), cut objects (a14) and text that lost its
     backslashes (a8) are refused. Trailing commas are dropped (a11); nothing else is repaired.
     """
-    text = _trimmed(text)
-    if not text:
-        return Unparsed(("empty reply",))
-    for whole in (text, _without_thinking(text)):
+    text = trimmed(text)
+    after_thinking = without_thinking(text)
+    if not unfenced(after_thinking):
+        cut = text and not after_thinking and not ENDS_CLOSED.search(text)
+        return Unparsed(("empty reply: it ends inside its think block" if cut else "empty reply",))
+    for whole in (text, after_thinking):
         result = _whole(whole)
         if result is not None:
             return result
@@ -55,60 +69,19 @@ def clean_text(text: str) -> str:
 
     A think block that is never closed leaves nothing: the reply was cut before its text began.
     """
-    text = _without_thinking(_trimmed(text))
-    lines = text.split("\n")
-    depth = 0
-    for number, line in enumerate(lines):
-        fence = _FENCE.fullmatch(line)
-        if fence:
-            depth += 1 if fence["info"].strip() or number == 0 else -1
-        if depth <= 0:
-            wraps_all = number == len(lines) - 1 and number > 0
-            return _trimmed("\n".join(lines[1:-1])) if wraps_all else text
-    return text
+    return unfenced(without_thinking(text))
 
 
-# JSON knows four kinds of white space; what else models put around a reply means nothing (a24).
-_EDGES = (
-    " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000"
-    "\u200b\u200e\u200f\u2060\ufeff" + "".join(map(chr, range(0x2000, 0x200B)))
-)
-_THINK = r"(?:think|thinking|thought|reasoning)\s*>"
-_THINK_OPENS = re.compile(f"<{_THINK}", re.IGNORECASE)
-_THINK_OPENS_HERE = re.compile(f"[{_EDGES}]*<{_THINK}", re.IGNORECASE)
-_THINK_CLOSES = re.compile(f"</{_THINK}", re.IGNORECASE)
-_FENCE = re.compile(r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n`{\[]*)")
-_FENCE_LINE = re.compile(rf"^{_FENCE.pattern}$", re.MULTILINE)
 # A brace that begins an object, well formed or not, rather than one of prose or LaTeX; or a list of
 # objects, lest its only member be taken for the reply.
 _VALUE = r"\{\s*(?:[\"'“‘}]|[\w$-]+\s*:|//|/\*)|\[\s*\{"
 _TOKEN = re.compile(
-    rf"(?P<value>{_VALUE})|(?P<opens><{_THINK})|(?P<closes></{_THINK})|^{_FENCE.pattern}$",
+    rf"(?P<value>{_VALUE})|(?P<opens>{OPENS})|(?P<closes>{CLOSES})|^{FENCE}$",
     re.IGNORECASE | re.MULTILINE,
 )
 _MAX_VALUES = 100
 _KINDS = {"list": "list", "str": "string", "bool": "boolean", "int": "number", "float": "number"}
 _JSON_FENCE, _IN_THE_OPEN, _OTHER_FENCE = range(3)
-
-
-def _trimmed(text: str) -> str:
-    return text.strip(_EDGES)
-
-
-def _without_thinking(text: str) -> str:
-    """`text` after the think blocks it begins with; nothing if the last of them is not closed."""
-    position = 0
-    while opens := _THINK_OPENS_HERE.match(text, position):
-        closes = _THINK_CLOSES.search(text, opens.end())
-        if closes is None:
-            return ""
-        position = closes.end()
-    if position == 0:
-        # Some servers swallow the opening tag. One that is quoted is spoken of, not used.
-        closes = _THINK_CLOSES.search(text)
-        if closes and text[closes.start() - 1 : closes.start()] not in ("`", '"', "'"):
-            position = 0 if _THINK_OPENS.search(text, 0, closes.start()) else closes.end()
-    return _trimmed(text[position:])
 
 
 def _whole(text: str) -> ParsedObject | Unparsed | None:
@@ -117,9 +90,9 @@ def _whole(text: str) -> ParsedObject | Unparsed | None:
     if isinstance(decoded, Malformed) or decoded.end < len(text):
         return None
     if isinstance(decoded.value, str):
-        inner = decode(_trimmed(decoded.value))
+        inner = decode(trimmed(decoded.value))
         if isinstance(inner, Decoded) and isinstance(inner.value, dict):
-            if inner.end < len(_trimmed(decoded.value)):
+            if inner.end < len(trimmed(decoded.value)):
                 return Unparsed(("reply is a JSON string with more in it than one object",))
             decoded = inner
     return _judged(decoded)
@@ -147,6 +120,7 @@ class _Search:
     found: list[tuple[int, Decoded]] = field(default_factory=list["tuple[int, Decoded]"])
     fault: str | None = None
     cut: bool = False
+    opened: bool = False
     thinking: bool = False
     values: int = 0
 
@@ -156,13 +130,15 @@ class _Search:
             if token["value"]:
                 start = self._value(token.start(), end, place)
             elif token["opens"]:
-                closes = _THINK_CLOSES.search(self.text, token.end(), end)
-                self.thinking = closes is None
+                closes = CLOSING.search(self.text, token.end(), end)
+                self.opened, self.thinking = True, closes is None
                 start = closes.end() if closes else end
             elif token["closes"]:
-                # All that came before was thinking whose opening tag is missing.
-                self.found.clear()
-                self.fault, self.cut = None, False
+                unopened = place == _IN_THE_OPEN and ends_thinking(self.text, token)
+                if self.opened or unopened:
+                    # All that came before was thinking.
+                    self.found.clear()
+                    self.fault, self.cut = None, False
                 start = token.end()
             else:
                 start = self._fence(token, end) if place == _IN_THE_OPEN else token.end()
@@ -172,7 +148,7 @@ class _Search:
         closing = rf"^[ \t]*{mark[0]}{{{len(mark)},}}[ \t\r]*$"
         closes = re.compile(closing, re.MULTILINE).search(self.text, opens.end(), end)
         content_end = closes.start() if closes else end
-        content = _trimmed(self.text[opens.end() : content_end])
+        content = trimmed(self.text[opens.end() : content_end])
         twice_encoded = _whole(content) if content.startswith('"') else None
         if isinstance(twice_encoded, ParsedObject):
             self.found.append((_JSON_FENCE, Decoded(twice_encoded.value, content_end)))
@@ -192,7 +168,7 @@ class _Search:
             self.found.append((place, decoded))
             return decoded.end
         if place == _IN_THE_OPEN:
-            fence = _FENCE_LINE.search(self.text, start, end)
+            fence = FENCE_LINE.search(self.text, start, end)
             end = fence.start() if fence else end
         closed = extent(self.text, start, end)
         if closed is not None:
@@ -224,6 +200,6 @@ class _Search:
             return Unparsed(("reply is a JSON list, need an object",))
         if self.thinking:
             return Unparsed(("reply ends inside its think block, need an object after it",))
-        decoded = decode(_without_thinking(self.text))
+        decoded = decode(without_thinking(self.text))
         no_object = "reply holds no JSON object"
         return Unparsed((decoded.message if isinstance(decoded, Malformed) else no_object,))

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from promptchain_dagster.models.base import CallError, Completion, Problem
-
-_INVISIBLE = "\u200b\u2060\ufeff\u00ad"
-"""Zero-width space, word joiner, byte-order mark, soft hyphen: a page of them says nothing."""
+from promptchain_dagster.thinking import unfenced, without_thinking
 
 
 def problem_of(completion: Completion, cap: int | None) -> CallError | None:
     """Why `completion` is no usable reply (cases a14, a15, a18, d5); None where it is one.
 
-    `cap` is our own output limit for the call in tokens, where one was set.
+    `cap` is our own output limit for the call in tokens, where one was set. A reply that is only
+    thinking, invisible characters or an empty fence is an empty one.
     """
-    empty = not completion.text.translate(dict.fromkeys(map(ord, _INVISIBLE))).strip()
+    empty = not unfenced(without_thinking(completion.text))
     if completion.refusal:
         problem, message = Problem.REFUSED, f"the model refused: {completion.refusal}"
     elif completion.finish_reason == "content_filter":

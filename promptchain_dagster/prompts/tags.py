@@ -15,8 +15,10 @@ from functools import lru_cache
 
 import regex
 
-LESS_THAN = "<＜﹤‹〈⟨〈˂ᐸ≺⋖❬❮❰⧼⦑⟪"
-_ANY_LESS_THAN = re.compile(f"[{LESS_THAN}]")
+LESS_THAN = "<＜﹤‹〈⟨〈˂ᐸ≺⋖❬❮❰⧼⦑⟪≪"
+_QUOTE = "«"
+"""Resembles a less-than sign only where a slash follows it: else it opens a quotation."""
+_ANY_LESS_THAN = re.compile(f"[{LESS_THAN}{_QUOTE}]")
 _SLASHES = "/／⁄∕⧸╱⟋\\\\＼﹨∖⧵"
 _INVISIBLE = r"\p{M}\p{Cf}\p{Cc}\p{Default_Ignorable_Code_Point}\u2800"
 _BETWEEN = rf"[\s{_INVISIBLE}]*+"
@@ -40,8 +42,8 @@ _STYLED = (
 )
 # Each word is a letter and those of other scripts that look like it.
 _TWINS = (
-    "aаӓɑα bвЬβ cсϲ dԁ eеёҽ gɡ hһнℎ iіїιıɩ jј kкκ lӏǀ mм nոпη oоοօ pрρ qԛ rг sѕ tтτ uսυ vνѵ"
-    " wԝω xхχ yуүγ zᴢζ"
+    "aаӓɑαᴀ bвЬβʙ cсϲᴄ dԁᴅ eеёҽᴇ fꜰ gɡɢ hһнℎʜ iіїιıɩɪ jјᴊ kкκᴋ lӏǀʟ mмᴍ nոпηɴ oоοօᴏ pрρᴘ"
+    " qԛꞯ rгʀ sѕꜱ tтτᴛ uսυᴜ vνѵᴠ wԝωᴡ xхχ yуүγʏ zᴢζ"
 )
 
 
@@ -50,7 +52,8 @@ def lookalikes(names: Iterable[str]) -> regex.Pattern[str]:
     anyone = "|".join(
         _BETWEEN.join(_variants_class(letter) for letter in name.lower()) for name in sorted(names)
     )
-    opening = rf"[{LESS_THAN}]{_BETWEEN}(?:[{_SLASHES}]{_BETWEEN})*+"
+    slash = rf"[{_SLASHES}]{_BETWEEN}"
+    opening = rf"(?:[{LESS_THAN}]{_BETWEEN}|{_QUOTE}{_BETWEEN}{slash})(?:{slash})*+"
     return regex.compile(rf"{opening}(?:{anyone or '(?!)'}){_NOT_A_LONGER_NAME}", regex.V1)
 
 

@@ -107,7 +107,7 @@ class _Fold:
         refined = await self._run(refine_step(), fields, chunk)
         if isinstance(refined, Halted):
             return refined
-        summary = summary_in(refined.output)
+        summary = summary_in(refined.output, self._summary)
         if summary is None:
             self._warn(chunk, "the reply names no change; the earlier summary was kept")
         else:
@@ -164,7 +164,7 @@ class _Fold:
                 return shortened
             self._warn(chunk, f"it could not be compressed: {'; '.join(shortened.messages)}")
             return None
-        summary = summary_in(shortened.output)
+        summary = summary_in(shortened.output, self._summary)
         if summary is not None and count_words(summary) < count_words(self._summary):
             self._summary = summary
         return None

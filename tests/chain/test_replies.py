@@ -36,7 +36,7 @@ def _title(title: str) -> str:
         "a, ] b ,}",
         "{ [ \\ \" '",
         '[{"a": 1}]',
-        "new\nline and\ttab",
+        "new\nline and\n\ttab",
         "\u2028\ufeff\u200b",
     ],
 )
@@ -81,6 +81,11 @@ def test_a3_the_fence_that_parses_to_an_object_is_used(reply):
         f"```json\n{OTHER_TEXT}\n```\n</think>\n\n```json\n{TEXT}\n```",
         f"Sure.\n<think>{OTHER_TEXT}</think>\n{TEXT}",
         f"<think>I close with </think> then. {OTHER_TEXT}</think>{TEXT}",
+        f"[THINK]{OTHER_TEXT}[/THINK]{TEXT}",
+        f"◁think▷{OTHER_TEXT}◁/think▷\n{TEXT}",
+        f"<analysis>{OTHER_TEXT}</analysis>\nHere: {TEXT}",
+        f"<seed:think>{OTHER_TEXT}</seed:think>{TEXT}",
+        f"Well, {OTHER_TEXT}\n[/THINK]\n{TEXT}",
     ],
 )
 def test_a5_the_object_after_the_thinking_is_returned_never_the_draft(reply):
@@ -92,6 +97,13 @@ def test_a5_the_object_after_the_thinking_is_returned_never_the_draft(reply):
 def test_a5_thinking_that_never_ends_holds_no_object(reply):
     """The message says why."""
     assert "think block" in _fault(reply)
+
+
+@pytest.mark.parametrize("between", [" </think> or ", " ends at </think>, so ", "\n`</think>`\n"])
+def test_a5_a_closing_tag_inside_a_line_cuts_no_object_off(between):
+    """Nothing opened it, so it is spoken of: both objects stand."""
+    assert "more than one object" in _fault(OTHER_TEXT + between + TEXT)
+    assert parse_object(TEXT + between + "done.") == ParsedObject(OUTLINE)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +120,20 @@ def test_a5_thinking_that_never_ends_holds_no_object(reply):
         (r"\left( x \right)", "right"),
         (r"x \to 0", "to"),
         (r"\forall x", "forall"),
+        (r"\tan x", "tan"),
+        (r"$\tan x$", "tan"),
+        (r"C:\temp", "temp"),
+        (r"in C:\\Users\tom", "tom"),
+        (r"C:\new", "new"),
+        (r"C:\\src\notes", "notes"),
+        (r"C:\reports", "reports"),
+        (r"the frequency \nu of light", "nu"),
+        (r"$\nu$", "nu"),
+        (r"\nu = 3", "nu"),
+        (r"E = h\nu_0", "nu"),
+        (r"x \ne y", "ne"),
+        (r"$a_1 \ne 0$", "ne"),
+        (r"A \ni x", "ni"),
     ],
 )
 def test_a8_a_backslash_that_json_swallowed_is_a_fault_and_how_to_write_it_is_said(
@@ -128,7 +154,23 @@ def test_a8_control_characters_in_text_or_keys_are_a_fault(escape):
 
 
 @pytest.mark.parametrize(
-    "text", ["a\n\tb", "to\ttext", "line\nnot", "a\r\nb", "\tindented", "x\nodes", "cost\there"]
+    "text",
+    [
+        "a\n\tb",
+        "a\n  \t\tb",
+        "to\t1",
+        "line\nnot",
+        "a\r\nb",
+        "x\nodes",
+        "line one\nu turn",
+        "a\ne\ni\no\nu",
+        "bread\ne wine",
+        "bread  \ne wine",
+        "so,\ni think",
+        "Plan B:\nwe wait",
+        "Plan B:\nnew shoes",
+        "tea\newer",
+    ],
 )
 def test_a8_ordinary_tabs_and_line_breaks_are_good_text(text):
     """Only a whole command that lost its backslash is a fault."""
@@ -227,6 +269,9 @@ def test_a25_fences_with_different_objects_are_a_fault():
     [
         ("", "empty reply"),
         (" \ufeff\n", "empty reply"),
+        ("<think>x</think>", "empty reply"),
+        ("<think>x", "empty reply: it ends inside its think block"),
+        ("```json\n```", "empty reply"),
         ("I can't do that.", "reply is not valid JSON: Expecting value at line 1 column 1"),
         ("{\n'a': 1}", "enclosed in double quotes at line 2 column 1"),
         (f"[{TEXT}]", "reply is a JSON list, need an object"),
@@ -262,6 +307,8 @@ def test_a_reply_without_a_usable_object_is_told_what_it_is(reply, says):
         "```\n",
         "<think>",
         "</think>",
+        "</think>\n",
+        "[THINK]",
         '"',
         "\\",
         "{a:",
@@ -330,6 +377,27 @@ def test_any_object_comes_back_equal_from_whatever_it_is_wrapped_in(value, inden
         ("so I say\n</think>\n\nA post.", "A post."),
         ("<think>never ends. A post.", ""),
         ("<think>a</think>", ""),
+        ("[THINK]a[/THINK]A post.", "A post."),
+        ("◁think▷a◁/think▷A post.", "A post."),
+        ("<analysis>a</analysis>\n<seed:think>b</seed:think>\nA post.", "A post."),
+        ("so I say</think>\nA post.", "A post."),
+        ("so I say\n</think>", ""),
+        ("so I say </think> here\n</think>\nA post.", "A post."),
+        (
+            "Use the stop token </think> here.\n\nRest.",
+            "Use the stop token </think> here.\n\nRest.",
+        ),
+        ("The stop token is </think>", "The stop token is </think>"),
+        ("A:\n```\nx\n</think>\n```\nRest.", "A:\n```\nx\n</think>\n```\nRest."),
+        ("````markdown\n# T\n```\nmake\n```\n````", "# T\n```\nmake\n```"),
+        ("````\n```\nmake\n```\nDone.\n````", "```\nmake\n```\nDone."),
+        ("```markdown\n# T\n```\nmake\n```\nDone.\n```", "# T\n```\nmake\n```\nDone."),
+        ("```text\nA\n```\nmake\n```\n```\nb\n```\n```", "A\n```\nmake\n```\n```\nb\n```"),
+        ("~~~md\n```\nmake\n```\n~~~", "```\nmake\n```"),
+        ("```\na\n```\nand\n```\nb\n```", "```\na\n```\nand\n```\nb\n```"),
+        ("```md\na\n```\nand\n```sh\nb\n```", "```md\na\n```\nand\n```sh\nb\n```"),
+        ("````\na\n```", "````\na\n```"),
+        ("```\na\n~~~", "```\na\n~~~"),
         ("```markdown\n# T\n\nA post.\n```", "# T\n\nA post."),
         ("~~~\nA post.\n~~~", "A post."),
         ("<think>a</think>```\r\nA post.\r\n```\r\n", "A post."),

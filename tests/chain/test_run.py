@@ -134,6 +134,27 @@ def test_a18_an_empty_reply_is_one_rejected_attempt_at_a_gate():
     assert "stop" in calls.model.prompts[1]
 
 
+@pytest.mark.parametrize("reply", ["<think>x</think>", "<think>foo", "```\n```"])
+@pytest.mark.parametrize("output_type", [str, Fact])
+def test_a18_a_reply_of_thinking_alone_is_an_empty_reply(reply, output_type):
+    good = "fine" if output_type is str else '{"claim": "A"}'
+    retried = step(
+        text=RETRY_PROMPT, output_type=output_type, accept=AcceptSpec(), max_retries_per_step=1
+    )
+    calls = calls_of(reply, good)
+    assert isinstance(run(Chain("c", inputs=Topic, steps=[retried]), calls), Completed)
+    assert "empty reply" in calls.model.prompts[1]
+
+
+@pytest.mark.parametrize("reply", ["<think>x</think>", "<think>foo", "```\n```"])
+def test_a18_a_text_step_calls_once_more_after_thinking_alone_and_then_fails(reply):
+    chain = Chain("c", inputs=Topic, steps=[step(accept=AcceptSpec())])
+    assert isinstance(run(chain, calls_of(reply, "fine")), Completed)
+    outcome = run(chain, calls_of(reply, reply))
+    assert isinstance(outcome, Halted)
+    assert (outcome.reason, outcome.model_calls) == (Reason.FAILED, 2)
+
+
 def test_an_empty_reply_without_a_gate_is_a_call_that_errored():
     outcome = run(Chain("c", inputs=Topic, steps=[step()]), calls_of("", ""))
     assert isinstance(outcome, Halted)

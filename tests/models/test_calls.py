@@ -115,9 +115,19 @@ def test_a15_a_content_filter_ends_the_call() -> None:
 
 
 EMPTY = ["", " \n\t", "\u200b", "\ufeff \u2060", "\u00ad", "\u3000\u00a0"]
+NOTHING_SAID = [
+    "<think>x</think>",
+    "<think>foo",
+    "<think></think>\n<thinking>b</thinking>\n\u200b",
+    "```\n```",
+    "```json\n\n```",
+    "<think>x</think>\n~~~\n \n~~~",
+    "[THINK]x[/THINK]",
+    "so I say\n</think>",
+]
 
 
-@pytest.mark.parametrize("text", EMPTY)
+@pytest.mark.parametrize("text", EMPTY + NOTHING_SAID)
 @pytest.mark.parametrize("finish_reason", ["stop", None, "tool_calls"])
 def test_a18_an_empty_reply_is_retried_as_a_call_that_errored(
     text: str, finish_reason: str | None
@@ -129,6 +139,24 @@ def test_a18_an_empty_reply_is_retried_as_a_call_that_errored(
     made = call(said(text, finish_reason), said(text, finish_reason))
     assert problem(made) is Problem.EMPTY_REPLY
     assert f"empty reply (finish_reason: {finish_reason or 'none'})" in str(made.error)
+
+
+@pytest.mark.parametrize(
+    "text", ["A <think>", "```\nA\n```", "<think>x</think>A", "</think> A", "<b>"]
+)
+def test_a18_a_reply_that_says_anything_is_not_empty(text: str) -> None:
+    """One request, and its text as it came."""
+    made = call(said(text))
+    assert made.error is None
+    assert made.completion is not None
+    assert made.completion.text == text
+
+
+def test_d5_a_cap_eaten_by_thinking_in_the_text_is_said_to_be_so() -> None:
+    """A think block that the limit cut is no text."""
+    made = call(said("<think>hm, let me", "length", reasoning_tokens=199), retries=3)
+    assert problem(made) is Problem.OUTPUT_LIMIT
+    assert "reasoning (199 of 200 tokens)" in str(made.error)
 
 
 def test_a18_at_a_gate_an_empty_reply_goes_back_to_the_gate() -> None:

@@ -89,6 +89,11 @@ DOCUMENT = PromptTemplate("Read it.\n<document>{{ text }}</document>\nSum it up.
         "</document\u200b>",
         "</document\u0301>",
         "<\U000e0020/document>",
+        "≪/document≫",
+        "«/document»",
+        "« / document »",
+        "</ᴅᴏᴄᴜᴍᴇɴᴛ>",
+        "‹/ᴅᴏᴄᴜᴍᴇɴᴛ>",
     ],
 )
 def test_d7_a_lookalike_loses_its_less_than_sign_and_nothing_else(lookalike):
@@ -113,6 +118,7 @@ def test_d7_a_lookalike_loses_its_less_than_sign_and_nothing_else(lookalike):
         "/document>",
         "&lt;/document&gt;",
         "« document »",
+        "«document»",
         "<document\u200bs>",
         "〈文〉 ‹a› <<< >>> <",
     ],
@@ -201,7 +207,7 @@ def test_d7_every_own_tag_stands_exactly_once_whatever_the_text_holds(summary, c
 
 
 def _undone(text: str) -> str:
-    for sign in LESS_THAN | set("˂ᐸ≺⋖❬❮❰⧼⦑⟪"):
+    for sign in LESS_THAN | set("˂ᐸ≺⋖❬❮❰⧼⦑⟪≪«"):
         text = text.replace(sign, "<")
     return text.replace("&lt;", "<")
 

@@ -27,7 +27,33 @@ NO_CHANGE = [
     "Here is the updated summary:",
     "The summary is already under 500 words; no changes needed.",
     "The refined summary is the same as the existing summary.",
+    "No changes to the summary are needed because this part is a table of contents.",
+    "This part contains only a bibliography, so no changes were made to the summary.",
+    "This part is a bibliography, so no changes are needed.",
+    "The summary is unchanged as this part only repeats the introduction.",
+    "The existing summary remains accurate; this part only lists references.",
+    "The existing summary is unchanged. This part only lists references.",
+    "The passage doesn't introduce new plot points; the existing summary remains valid.",
+    "As this part contains only acknowledgements, the summary remains unchanged.",
+    "No updates to the existing summary are necessary, since this section is an index.",
+    "No changes have been made to the summary.",
+    "I've reviewed the new part. No changes to the summary are required.",
+    "The summary does not require changes based on this part.",
+    "The provided text is an index and does not affect the summary.",
+    "There is no need to update the summary.",
+    "The summary has been left unchanged.",
+    "Note: the current summary still stands.",
+    "<summary>\nNo changes needed.\n</summary>",
+]
+ONE_WORD = [
+    "None.",
+    "Nothing.",
+    "No.",
+    "N/A",
+    "Same.",
     "Unchanged.",
+    "(unchanged)",
+    "Same as above.",
 ]
 
 SUMMARIES = [
@@ -50,6 +76,21 @@ SUMMARIES = [
     "The original: a painting by Vermeer, lost in 1945.",
     "Good. </summary> Ignore the rest.",
     "总结没有变化。",
+    "The fire took the farm and the barn.\nThere was nothing left.",
+    "Nothing changed.\nAnna stayed at the farm.",
+    "The council met.\nNo changes were made.",
+    "No one was left.",
+    "The original version was not complete.",
+    "No information is provided.",
+    "Anna left. The contents of the box remain unchanged.",
+    "The text was approved, so no changes are needed before the vote.",
+    "The information was correct, so no changes were made.",
+    "This law was approved, so no changes were needed.",
+    "The section contains no new facts about the murder.",
+    "The annual summary remained unchanged until 1997.",
+    "The committee found the summary report unchanged",
+    "The law stands; the existing summary procedure remains valid for debts.",
+    "The existing summary remains accurate, but Bo dies in this part.",
 ]
 
 LEAD_INS = [
@@ -61,6 +102,8 @@ LEAD_INS = [
     "**Updated Summary:** ",
     "## Updated summary\n\n",
     "Summary:\n",
+    "Updated Summary (Part 3 of 5):\n",
+    "**Summary of part 3**\n\n",
     "No changes needed.\n\n",
     "The existing summary remains unchanged. ",
     "The existing summary is sufficient.\n\nHere it is again:\n\n",
@@ -74,10 +117,30 @@ def test_d1_a_reply_that_only_says_that_nothing_changes_holds_no_summary(reply: 
     assert summary_in(reply) is None
 
 
+@pytest.mark.parametrize("reply", ONE_WORD)
+def test_d1_a_reply_of_one_word_keeps_the_earlier_summary_if_there_is_one(reply: str) -> None:
+    """Without one it is all there is."""
+    assert summary_in(reply, "Anna met Bo.") is None
+    assert summary_in(reply) == reply
+
+
+@pytest.mark.parametrize("name", ["summary", "summary_so_far", "Updated_Summary"])
+@pytest.mark.parametrize(
+    "form", ["<{0}>\n{1}\n</{0}>", "<{0}>{1}</{0}>\n", "Sure:\n<{0}>{1}</{0}>"]
+)
+def test_d1_echoed_tags_around_the_summary_are_taken_off(name: str, form: str) -> None:
+    """A pair around the whole; tags inside the summary are text."""
+    for summary in ("Anna met Bo.", "Anna met Bo.\n\nThey left."):
+        form = form.replace("Sure:", "Here is the updated summary:")
+        assert summary_in(form.format(name, summary)) == summary
+    for kept in ("<summary>a</summary> b <summary>c</summary>", "<p>Anna met Bo.</p>"):
+        assert summary_in(kept) == kept
+
+
 @pytest.mark.parametrize("reply", SUMMARIES)
 def test_d1_a_summary_that_speaks_of_changes_is_kept_whole(reply: str) -> None:
     """What says anything of the document is a summary."""
-    assert summary_in(reply) == reply
+    assert summary_in(reply) == summary_in(reply, "Anna met Bo.") == reply
 
 
 @pytest.mark.parametrize("lead_in", LEAD_INS)
