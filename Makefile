@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
+PEERS := .venv-bench
 
 .PHONY: setup demo test ui check lint bench lock clean
 
@@ -37,12 +38,15 @@ lint: setup
 
 check: lint test
 
+# The peers have an environment of their own; without it the benchmarks run all the same.
 bench: setup
-	$(BIN)/python -m benchmarks
+	-$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(PEERS)
+	-VIRTUAL_ENV=$(CURDIR)/$(PEERS) $(BIN)/uv pip install --quiet -r benchmarks/peers/requirements.txt
+	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
 
 lock:
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.10 \
 		--all-extras --group dev pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)

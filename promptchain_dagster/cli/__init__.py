@@ -13,6 +13,8 @@ import click
 from promptchain_dagster.cli.demo import demo
 from promptchain_dagster.cli.plan import plan
 from promptchain_dagster.cli.post import post
+from promptchain_dagster.cli.prune import prune
+from promptchain_dagster.cli.quarantine import quarantine
 from promptchain_dagster.cli.runs import INTERRUPTED
 from promptchain_dagster.cli.summarize import summarize
 from promptchain_dagster.cli.trace import trace
@@ -28,7 +30,7 @@ def commands() -> None:
     """
 
 
-for command in (demo, post, summarize, plan, trace):
+for command in (demo, post, summarize, plan, trace, quarantine, prune):
     commands.add_command(command)
 
 

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from promptchain_dagster.blog_post import Brief
     from promptchain_dagster.cli.runs import Runner
     from promptchain_dagster.cli.summaries import Summaries
+    from promptchain_dagster.refine.outcome import NotStarted, Unreadable
     from promptchain_dagster.store import Store
 
 BRIEF = "briefs/sleep.yaml"
-DOCUMENTS = ("documents/how-our-town-gets-its-water.md",)
+DOCUMENT = "documents/how-our-town-gets-its-water.md"
 # Short enough for a small model on two cores, and several chunks all the same.
 SETTINGS = {"document_type": "report", "chunk_tokens": 120, "max_words": 80}
 
@@ -37,6 +38,7 @@ def demo(common: Common) -> None:
     """
     from promptchain_dagster.cli.preflight import known_model
     from promptchain_dagster.cli.runs import INTERRUPTED, runner
+    from promptchain_dagster.cli.show_summaries import show_documents
     from promptchain_dagster.store import open_store
 
     folder = examples()
@@ -47,7 +49,9 @@ def demo(common: Common) -> None:
         note(f"{model.name} answers\n")
     with runner(store, common) as runs:
         post, interrupted = _write_post(runs, store, brief, common)
-        summaries = _summaries(runs, store, folder, common, after_interrupt=interrupted)
+        document = str(folder / DOCUMENT)
+        summaries = _not_started(document) if interrupted else _summarize(runs, document)
+        show_documents(summaries, store, as_text=not common.as_json)
     if common.as_json:
         print_json({"post": post, "summaries": summaries.result()})
     note("\nEach run above is a Dagster run. To look at them, in a checkout: make ui")
@@ -128,22 +132,35 @@ def _show_attempt(attempt: Mapping[str, Any]) -> None:
     note("  accepted" if attempt["accepted"] else "  rejected")
 
 
-def _summaries(
-    runs: Runner, store: Store, folder: Path, common: Common, *, after_interrupt: bool
-) -> Summaries:
-    from promptchain_dagster.cli.paths import Source
+def _summarize(runs: Runner, path: str) -> Summaries:
     from promptchain_dagster.cli.progress import FoldProgress
-    from promptchain_dagster.cli.show_summaries import show_documents
     from promptchain_dagster.cli.summaries import Summaries
-    from promptchain_dagster.refine.settings import RefineSettings
+    from promptchain_dagster.pipelines.resources import with_resources
+    from promptchain_dagster.pipelines.summaries import incremental_refine
+    from promptchain_dagster.refine.documents import document_key
+    from promptchain_dagster.refine.outcome import Unreadable
 
-    settings = RefineSettings(**SETTINGS)
-    note(f"\njob incremental_refine: {', '.join(DOCUMENTS)}")
-    with only_results_on_stdout(), FoldProgress(len(DOCUMENTS)) as progress:
-        summaries = Summaries(runs, settings, fresh=False, progress=progress)
-        if after_interrupt:
-            summaries.interrupt()
-        for name in DOCUMENTS:
-            summaries.summarize(Source(str(folder / name), named=True))
-    show_documents(summaries, store, as_text=not common.as_json)
-    return summaries
+    note(f"\njob incremental_refine: {DOCUMENT}")
+    config = {**SETTINGS, "path": path}
+    with only_results_on_stdout(), FoldProgress({document_key(path): 0}) as progress:
+        ops = {"document": {"config": config}}
+        ended = runs.run(with_resources(incremental_refine), ops, progress.on_event)
+    if ended.result is not None:
+        return Summaries.of([ended.result], ended)
+    why = "interrupted" if ended.interrupted else ended.error or "the run broke off"
+    return Summaries.of([_entry(Unreadable(error=why), path, ended.run_id)], ended)
+
+
+def _not_started(path: str) -> Summaries:
+    from promptchain_dagster.cli.summaries import Summaries
+    from promptchain_dagster.refine.outcome import NotStarted
+
+    entry = _entry(NotStarted(reason="interrupted"), path, None)
+    return Summaries.of([entry], interrupted=True)
+
+
+def _entry(outcome: Unreadable | NotStarted, path: str, run_id: str | None) -> dict[str, Any]:
+    from promptchain_dagster.refine.documents import document_key
+    from promptchain_dagster.refine.result import document_result
+
+    return document_result(outcome, path=path, document_key=document_key(path), run_id=run_id)

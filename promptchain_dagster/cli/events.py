@@ -1,7 +1,8 @@
-"""What the events of a run tell of a document under way."""
+"""What the events of a run tell of the documents under way."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,33 +14,51 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoldedChunk:
-    """Chunk `index` of `total` is folded in; `checkpoint` is the path or URL of what was kept."""
+    """Chunk `index` of `total` of the document `key` is folded in."""
 
+    key: str
     index: int
     total: int
-    checkpoint: str
     model_calls: int
     usage: Usage
 
 
-def folded_chunk(event: DagsterEvent) -> FoldedChunk | None:
-    """The chunk that `event` materializes as `running_summary`; None for any other event."""
-    from promptchain_dagster.pipelines import metadata as md
-    from promptchain_dagster.pipelines.refine_run import RUNNING_SUMMARY
+@dataclass(frozen=True)
+class EndedDocument:
+    """The document `key` is done, or failed: what it took in all."""
 
-    if not event.is_step_materialization or event.asset_key != RUNNING_SUMMARY:
+    key: str
+    model_calls: int
+    usage: Usage
+
+
+def told_by(event: DagsterEvent) -> FoldedChunk | EndedDocument | None:
+    """What `event` tells of a document; None for any other event."""
+    from promptchain_dagster.pipelines import metadata as md
+    from promptchain_dagster.pipelines.batches import DOCUMENT_SUMMARY
+    from promptchain_dagster.pipelines.document_run import RUNNING_SUMMARY
+
+    if event.is_step_materialization:
+        said: Any = event.step_materialization_data.materialization
+    elif event.is_asset_observation:
+        said = event.asset_observation_data.asset_observation
+    else:
         return None
-    metadata = event.step_materialization_data.materialization.metadata
-    told: dict[str, Any] = {name: value.value for name, value in metadata.items()}
-    return FoldedChunk(
-        told[md.INDEX],
-        told[md.TOTAL],
-        told[md.PATH],
-        told[md.MODEL_CALLS],
-        Usage(
-            told.get(md.INPUT_TOKENS),
-            told.get(md.OUTPUT_TOKENS),
-            told.get(md.COST_USD),
-            told.get(md.CALLS_WITHOUT_USAGE, 0),
-        ),
+    told: dict[str, Any] = {name: value.value for name, value in said.metadata.items()}
+    key, calls = said.partition, told.get(md.MODEL_CALLS, 0)
+    if said.asset_key == RUNNING_SUMMARY:
+        return FoldedChunk(key, told[md.INDEX], told[md.TOTAL], calls, _usage(told))
+    if said.asset_key.to_user_string() == DOCUMENT_SUMMARY:
+        return EndedDocument(key, calls, _usage(told) if calls else Usage())
+    return None
+
+
+def _usage(told: Mapping[str, Any]) -> Usage:
+    from promptchain_dagster.pipelines import metadata as md
+
+    return Usage(
+        told.get(md.INPUT_TOKENS),
+        told.get(md.OUTPUT_TOKENS),
+        told.get(md.COST_USD),
+        told.get(md.CALLS_WITHOUT_USAGE, 0),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import functools
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from promptchain_dagster.cli.bad_input import BadInput, expected_errors
+from promptchain_dagster.errors import InvalidInput
 
 if TYPE_CHECKING:
     from promptchain_dagster.models.settings import ModelSettings
@@ -43,7 +45,16 @@ class Common:
         """The settings of the model that would answer; raises `InvalidInput`."""
         from promptchain_dagster.models.settings import ModelSettings
 
-        return ModelSettings.from_environment(model=self.model, base_url=self.base_url)
+        for option, value in (("--model", self.model), ("--base-url", self.base_url)):
+            if value is not None and not value.strip():
+                raise BadInput(f"{option} is empty")
+        try:
+            return ModelSettings.from_environment(model=self.model, base_url=self.base_url)
+        except InvalidInput as error:
+            if self.base_url is not None:
+                raise
+            # The URL is the environment's.
+            raise BadInput(re.sub(r"\bbase_url\b", "OPENAI_BASE_URL", str(error))) from None
 
 
 def common_options(command: F) -> F:

@@ -3,48 +3,74 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from promptchain_dagster.cli.bad_input import BadInput
 from promptchain_dagster.cli.options import Common, common_options
+from promptchain_dagster.cli.progress import duration
 from promptchain_dagster.cli.show_post import dollars
-from promptchain_dagster.cli.summarize import refine_options, refine_settings
+from promptchain_dagster.cli.summarize import in_flight_option, refine_options, refine_settings
 
-if TYPE_CHECKING:
-    from promptchain_dagster.cli.paths import Source
-    from promptchain_dagster.models.base import ChatModel
-    from promptchain_dagster.refine.plan import Plan
-    from promptchain_dagster.refine.settings import RefineSettings
-    from promptchain_dagster.store import Store
-    from promptchain_dagster.tokens import Encoder
+MAX_IN_FLIGHT = 32
+"""What `summarize` has in flight at most, unless told."""
 
 
 @click.command()
 @refine_options
+@in_flight_option
+@click.option("--seconds-per-call", type=float, help="How long a call takes, to tell the time.")
 @common_options
-def plan(common: Common, paths: tuple[str, ...], **shape: Any) -> None:
+def plan(
+    common: Common,
+    paths: tuple[str, ...],
+    max_in_flight: int | None,
+    seconds_per_call: float | None,
+    **shape: Any,
+) -> None:
     """Say how many calls, tokens and dollars `summarize` would take; no model is called.
 
     What earlier runs have kept is left out.
     """
     from promptchain_dagster.cli.paths import find_sources
     from promptchain_dagster.cli.streams import only_results_on_stdout, print_json, say
+    from promptchain_dagster.library.collection_plan import numbers_of, plan_collection
     from promptchain_dagster.models import connect, is_embedded
+    from promptchain_dagster.refine.checkpoints import Checkpoints
+    from promptchain_dagster.refine.documents import document_key, load_document
+    from promptchain_dagster.refine.source import Source
     from promptchain_dagster.store import open_store
     from promptchain_dagster.tokens import encoding_for
 
     settings = refine_settings(**shape)
+    if seconds_per_call is not None and not 0 < seconds_per_call < float("inf"):
+        raise BadInput(f"--seconds-per-call is {seconds_per_call}, must be more than 0")
     model_settings = common.model_settings()
-    sources = find_sources(paths)
+    found = find_sources(paths)
+    sources = [Source(document_key(one.path), partial(load_document, one.path)) for one in found]
 
     async def work() -> dict[str, Any]:
         async with connect(model_settings) as model:
             encoder, _ = encoding_for(None if is_embedded(model_settings) else model_settings.model)
-            return await asyncio.to_thread(_plan, sources, settings, model, encoder, store)
+            planned = await asyncio.to_thread(
+                plan_collection, sources, settings, model, Checkpoints(store), encoder
+            )
+            asked = max_in_flight or MAX_IN_FLIGHT
+            at_once = min(asked, model.max_in_flight or asked)
+            documents = [
+                {
+                    "path": source.path,
+                    "status": one.status,
+                    **numbers_of(one.plan),
+                    "error": one.error,
+                }
+                for source, one in zip(found, planned.documents, strict=True)
+            ]
+            numbers = planned.numbers(seconds_per_call, at_once)
+            return {"model": model.name, **numbers, "documents": documents}
 
     with only_results_on_stdout():
         store = open_store(common.home)
@@ -55,53 +81,6 @@ def plan(common: Common, paths: tuple[str, ...], **shape: Any) -> None:
         say("\n".join(_told(planned)))
 
 
-def _plan(
-    sources: Sequence[Source],
-    settings: RefineSettings,
-    model: ChatModel,
-    encoder: Encoder,
-    store: Store,
-) -> dict[str, Any]:
-    """The plan of all documents together, and of each."""
-    from promptchain_dagster.refine import plan as planning
-    from promptchain_dagster.refine import source as reading
-    from promptchain_dagster.refine.checkpoints import Checkpoints
-    from promptchain_dagster.refine.documents import document_key, load_document
-    from promptchain_dagster.refine.outcome import NoContent
-    from promptchain_dagster.refine.room import require_room
-
-    require_room(settings, model.context_tokens, model.max_output_tokens)
-    total, documents = planning.Plan(), []
-    for source in sources:
-        read = reading.Source(document_key(source.path), partial(load_document, source.path))
-        planned = planning.plan_source(read, settings, model, Checkpoints(store), encoder)
-        if isinstance(planned, planning.Plan):
-            total += planned
-            told = {"status": "planned", **_numbers(planned), "error": None}
-        elif isinstance(planned, NoContent):
-            told = {"status": "no_content", **_numbers(planning.Plan()), "error": None}
-        else:
-            told = {"status": "failed", **_numbers(planning.Plan()), "error": planned.error}
-        documents.append({"path": source.path, **told})
-    return {"model": model.name, **_numbers(total), "documents": documents}
-
-
-def _numbers(plan: Plan) -> dict[str, Any]:
-    numbers = dataclasses.asdict(plan)
-    return {name: numbers[name] for name in NUMBERS}
-
-
-NUMBERS = (
-    "chunks",
-    "chunks_left",
-    "least_calls",
-    "most_calls",
-    "input_tokens",
-    "output_tokens",
-    "cost_usd",
-)
-
-
 def _told(planned: Mapping[str, Any]) -> Iterator[str]:
     for document in planned["documents"]:
         yield f"{document['path']}: " + (
@@ -109,6 +88,8 @@ def _told(planned: Mapping[str, Any]) -> Iterator[str]:
         )
     count = len(planned["documents"])
     yield f"{count} document{'' if count == 1 else 's'} with {planned['model']}: {_effort(planned)}"
+    if planned["seconds"] is not None:
+        yield f"time, without compressions and retries: {duration(planned['seconds'])}"
 
 
 def _effort(plan: Mapping[str, Any]) -> str:

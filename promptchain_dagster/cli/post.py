@@ -66,12 +66,13 @@ def run_post(
 ) -> Ended:
     """One run of the variant's job."""
     from promptchain_dagster.pipelines import blog_post
+    from promptchain_dagster.pipelines.resources import with_resources
 
     ops: dict[str, Any] = {"brief": {"config": brief.model_dump()}}
     if max_attempts is not None:
         ops["outline"] = {"config": {"max_retries_per_step": max_attempts - 1}}
     job = blog_post.gated_exit if variant == GATED_EXIT else blog_post.gate_with_retry
-    return runs.run(job, ops, on_event)
+    return runs.run(with_resources(job), ops, on_event)
 
 
 def result_of(ended: Ended, store: Store) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from promptchain_dagster.cli.events import folded_chunk
+from promptchain_dagster.cli.events import EndedDocument, FoldedChunk, told_by
+from promptchain_dagster.cli.show_post import dollars
 from promptchain_dagster.cli.streams import note
+from promptchain_dagster.models.base import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from dagster import DagsterEvent
@@ -47,14 +49,15 @@ class StepProgress:
 
 
 class FoldProgress:
-    """How far the documents are: chunks, documents, calls, tokens, time left.
+    """How far the documents of a run are: documents, chunks, calls, tokens, cost, time left.
 
-    `clock` gives seconds.
+    `expected` are the chunks of each document, by its key, as far as they can be estimated; a
+    document's first chunk tells how many there are. `clock` gives seconds.
     """
 
     def __init__(
         self,
-        documents: int,
+        expected: Mapping[str, int],
         *,
         clock: Callable[[], float] = time.monotonic,
         console: Any = None,
@@ -64,18 +67,20 @@ class FoldProgress:
 
         self._console = console or Console(stderr=True)
         self._bar = Progress(
-            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[told]}", markup=False),
+            TextColumn("{task.description}", markup=False),
             console=self._console,
             transient=True,
         )
-        self._task = self._bar.add_task("", total=None, told="")
-        self._documents, self._done = documents, 0
+        self._task = self._bar.add_task("starting", total=None)
+        self._left = dict(expected)
+        self._estimated = {key for key, chunks in expected.items() if chunks}
+        self._documents, self._ended = len(expected), 0
+        self._chunks = self._folded = self._calls = 0
+        self._usage = NO_USAGE
+        self._under_way: dict[str, int] = {}
         self._clock = clock
-        self._calls, self._tokens = 0, 0
         self._spoke_at = self._began = clock()
-        self._first = 0
 
     def __enter__(self) -> FoldProgress:
         if self._console.is_terminal:
@@ -91,46 +96,69 @@ class FoldProgress:
         if self._console.is_terminal:
             self._bar.stop()
 
-    def begin(self, document: str) -> None:
-        """The next document's turn."""
-        self._began, self._first = self._clock(), 0
-        name = document if len(document) <= 40 else "…" + document[-39:]
-        self._bar.reset(self._task, total=None, description=name, told=self._documents_told())
+    def on_event(self, event: DagsterEvent, run_id: str) -> None:
+        """Count the chunks that are folded in, and the documents that are done."""
+        told = told_by(event)
+        if isinstance(told, FoldedChunk):
+            self._fold(told)
+        elif isinstance(told, EndedDocument):
+            self._end(told)
+        elif event.is_step_start:
+            self._began = self._clock()
+        if told is not None:
+            self._show()
 
-    def end(self) -> None:
-        """One document more is done."""
-        self._done += 1
+    def _fold(self, chunk: FoldedChunk) -> None:
+        # What checkpoints cover comes without an event.
+        self._chunks += 1 if chunk.key in self._under_way else chunk.index
+        self._folded += 1
+        self._left[chunk.key] = chunk.total - chunk.index
+        self._estimated.discard(chunk.key)
+        self._under_way[chunk.key] = self._under_way.get(chunk.key, 0) + chunk.model_calls
+        self._spend(chunk.model_calls, chunk.usage)
 
-    def on_event(self, event: DagsterEvent) -> None:
-        """Count each chunk that the run materializes as `running_summary`."""
-        chunk = folded_chunk(event)
-        if chunk is None:
-            return
-        self._calls += chunk.model_calls
-        self._tokens += (chunk.usage.input_tokens or 0) + (chunk.usage.output_tokens or 0)
-        self._show(chunk.index, chunk.total)
+    def _end(self, document: EndedDocument) -> None:
+        self._ended += 1
+        self._left[document.key] = 0
+        self._estimated.discard(document.key)
+        calls = self._under_way.pop(document.key, 0)
+        # A call that failed comes without a chunk.
+        usage = NO_USAGE if calls else document.usage
+        self._spend(max(document.model_calls - calls, 0), usage)
 
-    def _show(self, index: int, total: int) -> None:
+    def _spend(self, calls: int, usage: Usage) -> None:
+        self._calls += calls
+        self._usage += usage
+
+    def _show(self) -> None:
+        text = self._text()
+        total = self._chunks + sum(self._left.values())
+        self._bar.update(self._task, completed=self._chunks, total=total, description=text)
         now = self._clock()
-        self._first = self._first or index
-        folded = index - self._first + 1
-        left = (now - self._began) / folded * (total - index)
-        text = (
-            f"chunk {index} of {total}{self._documents_told()},"
-            f" {self._calls:,} calls, {self._tokens:,} tokens, {_duration(left)} left"
-        )
-        self._bar.update(self._task, completed=index, total=total, told=text)
         if not self._console.is_terminal and now - self._spoke_at >= SECONDS_BETWEEN_LINES:
             self._spoke_at = now
             note(text)
 
-    def _documents_told(self) -> str:
-        if self._documents == 1:
-            return ""
-        return f", {self._done} of {self._documents} documents done"
+    def _text(self) -> str:
+        left = sum(self._left.values())
+        about = "about " if self._estimated else ""
+        tokens = (self._usage.input_tokens or 0) + (self._usage.output_tokens or 0)
+        parts = [
+            f"chunk {self._chunks:,} of {about}{self._chunks + left:,}",
+            f"{self._calls:,} call{'' if self._calls == 1 else 's'}",
+            f"{tokens:,} tokens",
+            f"cost {dollars(self._usage.cost_usd)}",
+        ]
+        if self._documents > 1:
+            parts.insert(0, f"{self._ended:,} of {self._documents:,} documents done")
+        if self._folded:
+            seconds = (self._clock() - self._began) / self._folded * left
+            parts.append(f"{about}{duration(seconds)} left")
+        return ", ".join(parts)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """The time for people: "2 h 5 min", "6 min 10 s", "8 s"."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:

@@ -76,45 +76,52 @@ class Runner:
     """Makes runs on one instance, their results under one home."""
 
     def __init__(self, instance: DagsterInstance, store: Store, common: Common) -> None:
-        self.store = store
-        self._instance = instance
+        self.instance, self.store = instance, store
         self._resources = _resource_config(common)
 
-    def run(self, job: JobDefinition, ops: Mapping[str, Any], on_event: OnEvent) -> Ended:
-        """Run `job` with `ops` as the config of its ops; `on_event` hears each event."""
+    def run(
+        self,
+        job: JobDefinition,
+        ops: Mapping[str, Any],
+        on_event: OnEvent,
+        *,
+        tags: Mapping[str, str] | None = None,
+    ) -> Ended:
+        """Run `job`, which has its resources, with `ops` as the config of its ops; `on_event` hears
+        each event."""
         from dagster._core.definitions.job_base import InMemoryJob
         from dagster._core.execution.api import execute_run_iterator
 
-        from promptchain_dagster.pipelines.resources import with_resources
-
-        job = with_resources(job)
         config = {
             "ops": ops,
             "resources": self._resources,
             # What the console would show is in the run's own log, and in the result.
             "loggers": {"console": {"config": {"log_level": "CRITICAL"}}},
         }
-        run = self._instance.create_run_for_job(
-            job, run_config=config, tags=job.run_tags, remote_job_origin=_origin(job.name)
+        run = self.instance.create_run_for_job(
+            job,
+            run_config=config,
+            tags={**job.run_tags, **(tags or {})},
+            remote_job_origin=_origin(job.name),
         )
-        self._instance.add_event_listener(
+        self.instance.add_event_listener(
             run.run_id,
             lambda entry: entry.dagster_event and on_event(entry.dagster_event, entry.run_id),
         )
         failed: DagsterEvent | None = None
         interrupted = False
         try:
-            for event in execute_run_iterator(InMemoryJob(job), run, self._instance):
+            for event in execute_run_iterator(InMemoryJob(job), run, self.instance):
                 if not event.is_failure:
                     continue
                 failed = failed or event
                 if event.is_step_failure and _is_interrupt(event):
                     interrupted = True
                     # So that it ends as canceled, not failed.
-                    self._instance.report_run_canceling(run)
+                    self.instance.report_run_canceling(run)
         except KeyboardInterrupt:  # outside of every step
             interrupted = True
-            self._instance.report_run_canceled(run)
+            self.instance.report_run_canceled(run)
         return Ended(
             run.run_id,
             self._result(run),

@@ -29,9 +29,8 @@ def show_documents(summaries: Summaries, store: Store, *, as_text: bool) -> None
             note(f"  warning: {warning}")
     result = summaries.result()
     note(taken(result))
-    runs = [document["run_id"] for document in documents if document["run_id"]]
-    if runs:
-        note(f"each call in full: promptchain trace {runs[0] if len(runs) == 1 else 'RUN_ID'}")
+    for run_id in dict.fromkeys(one["run_id"] for one in documents if one["run_id"]):
+        note(f"run {run_id}; each call in full: promptchain trace {run_id}")
     if summaries.interrupted:
         note("interrupted; every chunk done is kept: the same command goes on from there")
 
@@ -44,8 +43,6 @@ def _told(document: Mapping[str, Any]) -> str:
         told += f", {document['resumed_from']} of them from checkpoints"
     if document["failed_chunk"]:
         told += f", stopped at chunk {document['failed_chunk']}"
-    if document["run_id"]:
-        told += f", run {document['run_id']}"
     if document["error"]:
         told += f"\n  {document['error']}"
     return told

@@ -32,6 +32,22 @@ def refine_options(command: F) -> F:
     return command
 
 
+def in_flight_option(command: F) -> F:
+    """`--max-in-flight`, 1 or more."""
+
+    def checked(context: click.Context, option: click.Parameter, value: int | None) -> int | None:
+        if value is not None and value < 1:
+            raise BadInput(f"--max-in-flight is {value}, must be 1 or more")
+        return value
+
+    return click.option(
+        "--max-in-flight",
+        type=int,
+        callback=checked,
+        help="Model calls at once, over all documents.  [default: 32, or what the model serves]",
+    )(command)
+
+
 def refine_settings(**given: Any) -> RefineSettings:
     """The settings, options not given left at their defaults; raises `InvalidInput`."""
     from promptchain_dagster.refine.settings import RefineSettings
@@ -41,35 +57,35 @@ def refine_settings(**given: Any) -> RefineSettings:
 
 @click.command()
 @refine_options
-@click.option("--max-in-flight", type=int, help="Model calls at once, over all documents.")
+@in_flight_option
 @click.option("--fresh", is_flag=True, help="Pay again although nothing changed.")
 @common_options
 def summarize(
     common: Common, paths: tuple[str, ...], max_in_flight: int | None, fresh: bool, **shape: Any
 ) -> None:
-    """Summarize documents of any length. A PATH is a document, or a folder of them."""
+    """Summarize documents of any length, in one run. A PATH is a document, or a folder of them.
+
+    Those set aside because they failed for good are left alone inside a folder, and tried again
+    where they are named.
+    """
     from promptchain_dagster.cli.paths import find_sources
     from promptchain_dagster.cli.preflight import known_model
-    from promptchain_dagster.cli.progress import FoldProgress
     from promptchain_dagster.cli.runs import runner
     from promptchain_dagster.cli.show_summaries import show_documents
     from promptchain_dagster.cli.streams import only_results_on_stdout, print_json
-    from promptchain_dagster.cli.summaries import Summaries
+    from promptchain_dagster.cli.summarize_run import SummarizeRun
     from promptchain_dagster.refine.room import require_room
     from promptchain_dagster.store import open_store
 
     settings = refine_settings(**shape)
-    if max_in_flight is not None and max_in_flight < 1:
-        raise BadInput(f"--max-in-flight is {max_in_flight}, must be 1 or more")
     sources = find_sources(paths)
     with only_results_on_stdout():
         store = open_store(common.home)
         model = known_model(common.model_settings())
         require_room(settings, model.context_tokens, model.max_output_tokens)
-        with runner(store, common) as runs, FoldProgress(len(sources)) as progress:
-            summaries = Summaries(runs, settings, fresh=fresh, progress=progress)
-            for source in sources:
-                summaries.summarize(source)
+        with runner(store, common) as runs:
+            run = SummarizeRun(runs, settings, common.model_settings())
+            summaries = run.summarize(sources, max_in_flight=max_in_flight, fresh=fresh)
     if common.as_json:
         print_json(summaries.result())
     show_documents(summaries, store, as_text=not common.as_json)

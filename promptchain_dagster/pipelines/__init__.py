@@ -1,5 +1,6 @@
 """The core under Dagster: the only package that imports `dagster`."""
 
+from promptchain_dagster.pipelines.chain_assets import chain_assets
 from promptchain_dagster.pipelines.chain_job import chain_job
 from promptchain_dagster.pipelines.executor import in_process_by_default
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource, chain_resources
@@ -7,6 +8,7 @@ from promptchain_dagster.pipelines.resources import HomeResource, ModelResource,
 __all__ = [
     "HomeResource",
     "ModelResource",
+    "chain_assets",
     "chain_job",
     "chain_resources",
     "in_process_by_default",

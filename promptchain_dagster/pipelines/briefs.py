@@ -41,10 +41,9 @@ def register_briefs(instance: dg.DagsterInstance, folder: str | None = None) -> 
     return Registered(tuple(added), tuple(refused))
 
 
-@dg.op(name="register_briefs")
-def _register(context: dg.OpExecutionContext) -> dg.Output[int]:
-    """Each brief file becomes a partition; fails, the others being registered, for one that is
-    none."""
+@dg.op(out=dg.Out(dg.Nothing))
+def register_brief_files(context: dg.OpExecutionContext) -> None:
+    """Each brief file becomes a partition; one that is not valid fails the run, after the rest."""
     try:
         registered = register_briefs(context.instance)
     except InvalidInput as error:
@@ -54,14 +53,13 @@ def _register(context: dg.OpExecutionContext) -> dg.Output[int]:
     for message in registered.refused:
         context.log.warning(md.preview(message))
     told = {md.MESSAGES: md.lines(registered.refused), md.TOTAL: len(registered.added)}
-    if registered.refused:
-        count = len(registered.refused)
-        text = f"{count} brief{'s are' if count > 1 else ' is'} not valid: "
-        raise dg.Failure(md.preview(text + registered.refused[0]), told, allow_retries=False)
-    return dg.Output(len(registered.added), metadata=told)
+    if count := len(registered.refused):
+        text = f"{count} brief{'s are' if count > 1 else ' is'} not valid: {registered.refused[0]}"
+        raise dg.Failure(md.preview(text), told, allow_retries=False)
+    context.add_output_metadata(told)
 
 
 @dg.job(name="register_briefs", executor_def=in_process_by_default)
 def register_briefs_job() -> None:
     """Make a partition of each brief in PROMPTCHAIN_BRIEFS."""
-    _register()
+    register_brief_files()

@@ -1,8 +1,9 @@
 """A Chain as Dagster assets: its outputs are assets in a line, its gates are their checks."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 from pydantic import BaseModel, ValidationError
@@ -79,9 +80,14 @@ def chain_assets(
         folder=folder or stored.segment_of(chain.name),
         versions=code_versions(chain, settings or _settings()),
     )
-    return [
-        maker.asset(step, group_name=group_name, owners=owners, tags=tags) for step in chain.steps
-    ]
+    with warnings.catch_warnings():
+        # Backfill policies and partitions of checks are no news to whoever loads the assets.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        return [
+            maker.asset(step, group_name=group_name, owners=owners, tags=tags)
+            for step in chain.steps
+        ]
 
 
 def has_gate(step: Step) -> bool:
@@ -130,7 +136,7 @@ class _Maker:
         def compute(context: dg.AssetExecutionContext) -> Iterator[Any]:
             yield from _StepRun(self, step, context).events(key, check)
 
-        return compute
+        return cast("dg.AssetsDefinition", compute)
 
     def _check(self, step: Step) -> dg.AssetCheckSpec | None:
         if not has_gate(step):
@@ -196,7 +202,7 @@ class _StepRun:
 
     def _execute(self, fields: Mapping[str, Any]) -> Accepted | Halted:
         model: ModelResource = self._context.resources.model
-        config = self._context.op_execution_context.op_config or {}
+        config: Mapping[str, Any] = self._context.op_execution_context.op_config or {}
         run_id = self._context.run.run_id
         outcome = execute(self._step, fields, model, self._store, run_id, config)
         for attempt in outcome.attempts:

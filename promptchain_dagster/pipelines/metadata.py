@@ -57,6 +57,9 @@ COMPRESSIONS = "promptchain/compressions"
 RESUMED_FROM = "promptchain/resumed_from"
 FAILED_CHUNK = "promptchain/failed_chunk"
 ENDS_RUN = "promptchain/ends_run"
+DOCUMENTS = "promptchain/documents"
+MISSING = "promptchain/missing"
+NO_CONTENT = "promptchain/no_content"
 
 Metadata = dict[str, Any]
 

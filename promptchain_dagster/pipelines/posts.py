@@ -32,7 +32,6 @@ post_assets = chain_assets(
 write_posts = dg.define_asset_job(
     "write_posts",
     selection=dg.AssetSelection.assets(*post_assets),
-    partitions_def=briefs,
     description="Outline, draft and post of one brief; a backfill makes a run for each.",
     executor_def=in_process_by_default,
 )

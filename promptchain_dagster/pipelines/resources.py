@@ -68,10 +68,10 @@ class ModelResource(dg.ConfigurableResource):
         """The model, for one event loop: made when entered, closed when left (case e7)."""
         return connect(self.settings())
 
-    def calls(self, model: ChatModel) -> Calls:
-        """The calls of one op to that model, retried as is set here."""
+    def calls(self, model: ChatModel, **limits: Any) -> Calls:
+        """The calls of one op to that model, retried as is set here; `limits` are `Calls`' own."""
         timeout = timeout_seconds(self.settings())
-        return Calls(model, retries=self.retries, timeout_seconds=timeout)
+        return Calls(model, retries=self.retries, timeout_seconds=timeout, **limits)
 
     def encoder(self, encoding: str | None = None) -> tuple[Encoder, str | None]:
         """What counts the model's tokens: `encoding` where it is given; and a warning where the

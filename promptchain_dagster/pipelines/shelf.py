@@ -138,10 +138,9 @@ def _record_of(key: str) -> str:
 def _read_record(data: bytes | None) -> Mapping[str, str] | None:
     """Which value of each field an output was made from; None where that is not to be known."""
     try:
-        made_from = json.loads(data or b"")["made_from"]
+        return dict(json.loads(data or b"")["made_from"])
     except (ValueError, TypeError, KeyError):
         return None
-    return made_from if isinstance(made_from, dict) else None
 
 
 def _digests(step: Step, fields: Mapping[str, Any]) -> dict[str, str]:

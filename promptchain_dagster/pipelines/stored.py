@@ -6,6 +6,7 @@ lies in a `.md` file as it is, anything else as JSON.
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic_core import to_jsonable_python
@@ -32,7 +33,7 @@ def segment_of(name: str) -> str:
     return f"{slug}.{digest}"
 
 
-def default_place(key: list[str] | tuple[str, ...], *, partitioned: bool) -> str:
+def default_place(key: Sequence[str], *, partitioned: bool) -> str:
     """The place of an asset that names none: `assets/<its key>.json`, or a folder of partitions."""
     place = "/".join(["assets", *(segment_of(part) for part in key)])
     # A part with a dot and no hash is no segment, so no other asset's key leads there.

@@ -62,12 +62,13 @@ def refused(*args: str) -> Result:
         ([*BRIEF, "--max-attempts", "5"], "--max-attempts is 5, must be from 1 to 4"),
         (
             [*BRIEF, "--variant", "gated-exit", "--max-attempts", "2"],
-            "--max-attempts goes with the variant gate-with-retry alone",
+            "--max-attempts is 2, but goes with the variant gate-with-retry alone",
         ),
         (["--brief", "@no-such.md", "--audience", "devs"], "'no-such.md' can't be read: No such"),
         (["--brief", "@.", "--audience", "devs"], "'.' can't be read: Is a directory"),
         (["--brief", "@", "--audience", "devs"], "--brief: file '' can't be read"),
-        ([*BRIEF, "--model", " "], "model is empty"),
+        ([*BRIEF, "--model", " "], "--model is empty"),
+        ([*BRIEF, "--model", ""], "--model is empty"),
         ([*BRIEF, "--home", "ftp://host/x"], "a store without atomic writes is refused: ftp"),
         ([*BRIEF, "--home", "/dev/null/x"], "home '/dev/null/x' can't be used"),
         ([*BRIEF, "--home", ""], "home '' is empty"),
@@ -211,3 +212,49 @@ def test_the_beginning_of_several_runs_is_refused_and_names_them(folder: Path) -
     assert result.exit_code == 2
     assert "is the beginning of 2 runs: abc1, abc2" in result.stderr
     assert CliRunner().invoke(commands, ["trace", "abc1"]).exit_code == 0
+
+
+@pytest.mark.parametrize("url", ["not a url", "ftp://host", "http://", "http://u:pw@host/v1"])
+@pytest.mark.parametrize("name", ["post", "summarize", "plan"])
+def test_a_base_url_from_the_environment_is_refused_under_its_own_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, url: str
+) -> None:
+    """Nobody gave an option, so none is named."""
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    Path("good.md").write_text("A document with some words.")
+    result = CliRunner().invoke(commands, [name, *(BRIEF if name == "post" else ["good.md"])])
+    assert result.exit_code == 2
+    assert "OPENAI_BASE_URL" in result.stderr
+    assert "--base-url" not in result.stderr
+    assert "pw" not in result.stderr
+
+
+def test_an_empty_base_url_is_refused(folder: Path) -> None:
+    """It is not taken for one that was not given."""
+    result = CliRunner().invoke(commands, ["post", *BRIEF, "--base-url", " "])
+    assert result.exit_code == 2
+    assert "--base-url is empty" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "age", ["", "30", "d", "0d", "-3d", "1.5d", "30 days", "9y", "999999999w", "1e3d", "\u0663d"]
+)
+def test_an_age_that_is_none_is_refused(folder: Path, age: str) -> None:
+    """The value is told, with what is one."""
+    told = refused("prune", "--older-than", age).stderr
+    assert f"--older-than is {age!r}, must be a number from 1 with m, h, d or w" in told
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ([], "name the documents to release, KEY|PATH..., or give --all"),
+        (["some-key", "--all"], "name the documents to release"),
+        (["no-such-key", "no-such.md"], "'no-such-key' is not set aside\n'no-such.md' is not"),
+    ],
+)
+def test_a_release_of_what_is_not_set_aside_is_refused(
+    folder: Path, args: list[str], told: str
+) -> None:
+    """Each has a line of its own."""
+    assert told in refused("quarantine", "release", *args).stderr

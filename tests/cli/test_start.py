@@ -29,7 +29,9 @@ def test_help_loads_neither_dagster_nor_openai_nor_a_tokenizer() -> None:
     assert done.stdout.split() == []
 
 
-@pytest.mark.parametrize("name", ["demo", "post", "summarize", "plan", "trace"])
+@pytest.mark.parametrize(
+    "name", ["demo", "post", "summarize", "plan", "trace", "quarantine", "prune"]
+)
 def test_the_options_of_every_command_go_with_each(name: str) -> None:
     """`--model`, `--base-url`, `--home` and `--json`."""
     told = CliRunner().invoke(commands, [name, "--help"]).stdout

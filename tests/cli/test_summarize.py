@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 
 from tests.cli.conftest import Command
-from tests.support.chat_server import HANG, Answer, ChatServer, Request, error
+from tests.support.chat_server import HANG, Answer, ChatServer, Request, error, reply
 
 ENTRY = {
     "path",
@@ -28,12 +28,14 @@ ENTRY = {
 }
 
 
+SHAPE = ("--chunk-tokens", "200", "--json")
+
+
 def write_story(path: Path, paragraphs: int = 40) -> str:
-    """A document of several chunks of 200 tokens."""
-    path.write_text(
-        "\n\n".join(f"On day {n} the keeper lit {n} lamps at dusk." for n in range(paragraphs)),
-        "utf-8",
-    )
+    """A document of its own, of several chunks of 200 tokens."""
+    told = (f"On day {n} {path.stem} lit {n} lamps at dusk." for n in range(paragraphs))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n\n".join(told), "utf-8")
     return str(path)
 
 
@@ -53,13 +55,12 @@ def test_a_folder_gives_an_entry_for_each_document_and_a_second_run_costs_nothin
     (folder / "empty.txt").write_text("# 1\n")
     (folder / "data.csv").write_text("a,b\n")
     (folder / ".hidden.md").write_text("Not to be read by anybody.")
-    shape = ("--chunk-tokens", "200", "--json")
     with ChatServer(tale) as server:
-        done = command.run("summarize", "docs", *shape, "--base-url", server.url)
+        done = command.run("summarize", "docs", *SHAPE, "--base-url", server.url)
         first_calls = len(server.requests)
-        again = command.run("summarize", "docs", *shape, "--base-url", server.url)
+        again = command.run("summarize", "docs", *SHAPE, "--base-url", server.url)
         calls_again = len(server.requests) - first_calls
-        command.run("summarize", "docs", *shape, "--fresh", "--base-url", server.url)
+        command.run("summarize", "docs", *SHAPE, "--fresh", "--base-url", server.url)
 
     assert done.status == again.status == 0
     assert set(done.json) == {"model_calls", "usage", "warnings", "documents"}
@@ -77,40 +78,115 @@ def test_a_folder_gives_an_entry_for_each_document_and_a_second_run_costs_nothin
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
         run = instance.get_run_by_id(story["run_id"])
     assert run is not None
-    assert (run.job_name, run.status) == ("incremental_refine", dg.DagsterRunStatus.SUCCESS)
+    assert (run.job_name, run.status) == ("summarize_documents", dg.DagsterRunStatus.SUCCESS)
 
 
-def test_an_unreadable_document_inside_a_folder_fails_alone(command: Command) -> None:
-    """The others are summarized, on standard output; the status is 1."""
-    folder = command.cwd / "docs"
-    folder.mkdir()
-    (folder / "a.txt").write_bytes(b"PK\x03\x04" + bytes(200))
-    write_story(folder / "b.txt", 3)
-    with ChatServer(tale) as server:
-        done = command.run("summarize", "docs", "--base-url", server.url)
+def refuse_bad(request: Request) -> Answer | str:
+    """The model won't have anything to do with the document `bad`."""
+    if " bad lit " in request.prompt:
+        return reply(None, refusal="I can't help with that.")
+    return tale(request)
+
+
+def test_many_documents_are_one_run_and_each_is_recorded(
+    command: Command, dagster_home: Path
+) -> None:
+    """In the order given; a refused and an unreadable one fail alone, and the status is 1."""
+    docs = command.cwd / "docs"
+    paths = [write_story(docs / f"{name}.md", 3) for name in ("d", "bad", "a", "c")]
+    (docs / "inside").mkdir()
+    (docs / "inside" / "zip.txt").write_bytes(b"PK\x03\x04" + bytes(200))
+    with ChatServer(refuse_bad) as server:
+        asked = [*paths, str(docs / "inside"), paths[0], str(docs)]
+        done = command.run("summarize", *asked, *SHAPE, "--base-url", server.url)
     assert done.status == 1
-    assert "# docs/b.txt" in done.out
-    assert "told up to part 1 of the story." in done.out
-    assert "docs/a.txt: failed" in done.err
-    assert "zip archive" in done.err
-    assert len(server.requests) == 1
+    documents = done.json["documents"]
+    assert [one["path"] for one in documents] == [*paths, str(docs / "inside" / "zip.txt")]
+    assert [one["status"] for one in documents] == [
+        "completed",
+        "failed",
+        "completed",
+        "completed",
+        "failed",
+    ]
+    assert "I can't help with that." in documents[1]["error"]
+    assert "zip archive" in documents[4]["error"]
+    assert done.json["model_calls"] == len(server.requests) == 4
+    (run_id,) = {one["run_id"] for one in documents}
+    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+        run = instance.get_run_by_id(run_id)
+        partitions = instance.get_dynamic_partitions("documents")
+        made = instance.get_materialized_partitions(dg.AssetKey("document_summary"))
+    assert run is not None
+    assert run.status == dg.DagsterRunStatus.FAILURE
+    keys = {one["document_key"] for one in documents}
+    assert keys <= set(partitions)
+    assert made & keys == {one["document_key"] for one in documents if one["summary"]}
+
+
+def test_two_paths_of_equal_content_cost_one_and_each_gets_the_summary(command: Command) -> None:
+    """d14: keys are of content, not of names."""
+    first = write_story(command.cwd / "a.md")
+    second = command.cwd / "b.md"
+    second.write_bytes(Path(first).read_bytes())
+    with ChatServer(tale) as server:
+        done = command.run("summarize", first, str(second), *SHAPE, "--base-url", server.url)
+    one, other = done.json["documents"]
+    assert one["summary"] == other["summary"]
+    assert done.json["model_calls"] == len(server.requests) == one["chunks"]
+
+
+def test_no_more_calls_are_in_flight_than_asked_for(command: Command) -> None:
+    """Over the whole run: two of eight documents at once, and indeed two."""
+    for number in range(8):
+        write_story(command.cwd / "docs" / f"{number}.md", 3)
+    lock, pair = threading.Lock(), threading.Event()
+    now = most = 0
+
+    def answer(request: Request) -> str:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        if most == 2:
+            pair.set()
+        pair.wait(60)
+        with lock:
+            now -= 1
+        return tale(request)
+
+    with ChatServer(answer) as server:
+        args = ("summarize", "docs", "--max-in-flight", "2", *SHAPE, "--base-url", server.url)
+        done = command.run(*args)
+    assert done.status == 0
+    assert (most, len(server.requests)) == (2, 8)
 
 
 def test_e2_an_exhausted_quota_leaves_the_other_documents_not_started(command: Command) -> None:
-    """No call of the run can succeed any more, so none is made."""
-    first, second = write_story(command.cwd / "a.md"), write_story(command.cwd / "b.md")
-    with ChatServer([error(429, "no money", code="insufficient_quota")]) as server:
-        done = command.run("summarize", first, second, "--json", "--base-url", server.url)
+    """No call of the run can succeed any more, so none is made; what was done is kept."""
+    paths = [write_story(command.cwd / f"{name}.md", 3) for name in "abcd"]
+
+    def answer(request: Request) -> Answer | str:
+        if " b lit " in request.prompt:
+            return error(429, "no money", code="insufficient_quota")
+        return tale(request)
+
+    with ChatServer(answer) as server:
+        args = ("summarize", *paths, "--max-in-flight", "1", *SHAPE, "--base-url", server.url)
+        done = command.run(*args)
     assert done.status == 1
-    assert len(server.requests) == 1
-    assert [one["status"] for one in done.json["documents"]] == ["failed", "not_started"]
-    assert done.json["documents"][0]["failed_chunk"] == 1
+    assert done.json["model_calls"] == len(server.requests) == 2
+    first, second, *rest = done.json["documents"]
+    assert (first["status"], second["status"]) == ("completed", "failed")
+    assert second["failed_chunk"] == 1
+    assert [one["status"] for one in rest] == ["not_started", "not_started"]
+    assert all("quota" in one["error"] and one["run_id"] == first["run_id"] for one in rest)
 
 
-def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on_from_there(
+def test_an_interrupt_keeps_what_is_done_and_the_same_command_pays_for_the_rest_alone(
     command: Command, dagster_home: Path
 ) -> None:
-    """Status 130, the summary so far, the other document not started; no chunk is paid twice."""
+    """Status 130, the summary so far, the other not started, every request counted."""
     story, other = write_story(command.cwd / "a.md"), write_story(command.cwd / "b.md", 3)
     third = threading.Event()
 
@@ -120,22 +196,30 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_goes_on_from_there
             return HANG
         return tale(request)
 
-    shape = ("--chunk-tokens", "200", "--json")
+    args = ("summarize", story, other, "--max-in-flight", "1", *SHAPE)
     with ChatServer(hang_at_third) as server:
-        process = command.start("summarize", story, other, *shape, "--base-url", server.url)
+        process = command.start(*args, "--base-url", server.url)
         assert third.wait(120)
         process.send_signal(signal.SIGINT)
         done = command.finish(process)
-        again = command.run("summarize", story, other, *shape, "--base-url", server.url)
+        sent = len(server.requests)
+        again = command.run(*args, "--base-url", server.url)
+        sent_again = len(server.requests) - sent
 
     assert done.status == 130
     first, second = done.json["documents"]
     assert (first["status"], first["failed_chunk"]) == ("failed", 3)
     assert first["summary"].endswith("up to part 2 of the story.")
-    assert second["status"] == "not_started"
+    assert first["run_id"] == second["run_id"]
+    assert done.json["model_calls"] == sent
+    assert done.json["usage"]["calls_without_usage"] == 1
+    if second["status"] != "completed":  # its turn may have come between two chunks
+        assert (second["status"], second["error"]) == ("not_started", "interrupted")
     assert "the same command goes on" in done.err
     assert again.status == 0
     assert again.json["documents"][0]["resumed_from"] == 2
+    assert sent + sent_again == first["chunks"] + 1 + 1
+    assert again.json["model_calls"] == sent_again
     with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
         run = instance.get_run_by_id(first["run_id"])
     assert run is not None

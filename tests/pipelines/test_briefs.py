@@ -164,7 +164,8 @@ def test_the_job_registers_briefs_and_fails_naming_those_that_are_none(
     done = register_briefs_job.execute_in_process(instance=instance, raise_on_error=False)
 
     assert (
-        "1 brief is not valid: brief 'bad.yaml'" in failure_of(done, "register_briefs").description
+        "1 brief is not valid: brief 'bad.yaml'"
+        in failure_of(done, "register_brief_files").description
     )
     assert {good, more} <= set(instance.get_dynamic_partitions("briefs"))
 

@@ -1,0 +1,1 @@
+"""How fast this is, beside what would be picked instead: `python -m benchmarks --help`."""

@@ -1,0 +1,1 @@
+"""What is measured, each module run in a process of its own by `child.run_case`."""

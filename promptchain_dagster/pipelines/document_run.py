@@ -1,0 +1,142 @@
+"""What a run does for a document, be it the op job's or the assets': the calls, what is kept of it
+under the home, and what Dagster is told."""
+
+import hashlib
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import dagster as dg
+
+from promptchain_dagster.chain import trace
+from promptchain_dagster.chain.run import Record
+from promptchain_dagster.models import Budget, Calls, Ledger
+from promptchain_dagster.pipelines import metadata as md
+from promptchain_dagster.pipelines.resources import ModelResource
+from promptchain_dagster.refine.checkpoints import Checkpoints
+from promptchain_dagster.refine.outcome import (
+    ChunkFolded,
+    DocumentOutcome,
+    Stopped,
+    Summarized,
+)
+from promptchain_dagster.store import Store
+from promptchain_dagster.words import count_words
+
+RUNNING_SUMMARY = dg.AssetKey("running_summary")
+
+
+@asynccontextmanager
+async def paid_calls(
+    model: ModelResource,
+    store: Store,
+    run_id: str,
+    *,
+    day_budget: Budget | None = None,
+    most_in_flight: int | None = None,
+    **limits: Any,
+) -> AsyncGenerator[Calls]:
+    """The calls of one run, for the event loop that asks; what they take goes to the ledger.
+
+    `most_in_flight` bounds calls at once where the model has no smaller limit; `limits` are those
+    of `Calls`. Raises `InvalidInput` for a limit that cannot work.
+    """
+    async with (
+        model.connect() as chat,
+        Ledger(store, run_id, day_budget=day_budget) as ledger,
+    ):
+        places = [one for one in (most_in_flight, chat.max_in_flight) if one is not None]
+        yield model.calls(chat, max_in_flight=min(places, default=None), ledger=ledger, **limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A summary's file, and what it held before, None where there was none."""
+
+    path: str
+    earlier: str | None
+
+
+class DocumentRun:
+    """One run's documents: where it keeps what, and how it tells of it. Methods block."""
+
+    def __init__(self, run: dg.DagsterRun, store: Store) -> None:
+        self.run_id, self.store = run.run_id, store
+        self._root_run_id = run.root_run_id or run.run_id
+
+    def checkpoints(self, *, fresh: bool) -> Checkpoints:
+        """A fresh run's own; it and those that retry it are one generation, and resume."""
+        return Checkpoints(self.store, self._root_run_id if fresh else None)
+
+    def record(self, key: str | None, index: int) -> Record:
+        """Writes down the attempts at chunk `index` of the document `key`."""
+        return trace.recorder(self.store, self.run_id, f"{key}/{index:06}")
+
+    def keep_summary(self, key: str, summary: str) -> Kept:
+        """Write the summary as Markdown; one that it takes the place of is kept beside it."""
+        name, data = f"summaries/{key}.md", f"{summary}\n".encode()
+        earlier = self._keep_earlier(key, data)
+        if earlier != data:
+            self.store.write(name, data)
+        text = earlier.decode("utf-8", "replace") if earlier is not None else None
+        return Kept(self.store.url_of(name), text)
+
+    def keep_no_summary(self, key: str) -> None:
+        """The document has no content; a summary that it had is kept under another name."""
+        if self._keep_earlier(key, None) is not None:
+            self.store.delete(f"summaries/{key}.md")
+
+    def running_summary(self, key: str | None, folded: ChunkFolded) -> dg.AssetMaterialization:
+        """The event of one chunk; small, since there is one for each (f14)."""
+        told = {
+            md.INDEX: folded.index,
+            md.TOTAL: folded.total,
+            md.WORDS: folded.words,
+            md.TOKENS: folded.tokens,
+            md.COMPRESSED: folded.compressed,
+            md.PREVIEW_KEY: md.preview(folded.summary),
+            md.PATH: dg.MetadataValue.path(self.store.url_of(folded.checkpoint)),
+            **md.of_usage(folded.usage, folded.model_calls),
+        }
+        return dg.AssetMaterialization(
+            RUNNING_SUMMARY,
+            description=f"chunk {folded.index} of {folded.total}, {folded.words} words",
+            metadata=told,
+            partition=key,
+        )
+
+    def metadata(self, outcome: DocumentOutcome, result: dict[str, Any]) -> md.Metadata:
+        """What is told of a document that is done, `result` being its `document_result`."""
+        told: md.Metadata = {
+            md.STATUS: result["status"],
+            md.DOCUMENT: md.preview(result["path"]),
+        }
+        if key := result["document_key"]:
+            told[md.DOCUMENT_KEY] = key
+        if result["warnings"]:
+            told[md.WARNINGS] = md.lines(result["warnings"])
+        if result["error"]:
+            told[md.ERROR] = md.preview(result["error"])
+        if isinstance(outcome, Summarized | Stopped):
+            folder = f"{trace.folder_of(self.run_id)}{key or ''}".rstrip("/")
+            told |= {
+                md.PREVIEW_KEY: dg.MetadataValue.md(md.preview(outcome.summary)),
+                md.WORDS: count_words(outcome.summary),
+                md.CHUNKS: outcome.chunks,
+                md.RESUMED_FROM: outcome.resumed_from,
+                md.COMPRESSIONS: outcome.compressions,
+                md.TRACE: dg.MetadataValue.path(self.store.url_of(folder)),
+                **md.of_usage(outcome.usage, outcome.model_calls),
+            }
+        if isinstance(outcome, Stopped):
+            told[md.FAILED_CHUNK] = outcome.failed_chunk
+            told[md.ENDS_RUN] = outcome.ends_run
+        return told
+
+    def _keep_earlier(self, key: str, new: bytes | None) -> bytes | None:
+        earlier = self.store.read(f"summaries/{key}.md")
+        if earlier is not None and earlier != new:
+            mark = hashlib.sha256(earlier).hexdigest()[:16]
+            self.store.write(f"summaries/{key}.earlier-{mark}.md", earlier)
+        return earlier
