@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from promptchain_dagster.cli.bad_input import BadInput
 from promptchain_dagster.errors import InvalidInput
@@ -22,6 +22,8 @@ class Source:
 def find_sources(paths: tuple[str, ...]) -> list[Source]:
     """The files named, and those of a supported kind in the folders named, each once, in order.
 
+    One that is named, and lies in a folder that is named too, counts as named.
+
     Raises `BadInput`, a line for each path that can't be used.
     """
     problems: list[str] = []
@@ -29,7 +31,9 @@ def find_sources(paths: tuple[str, ...]) -> list[Source]:
     for path in paths:
         try:
             for source in _sources(path):
-                found.setdefault(os.path.realpath(source.path), source)
+                place = os.path.realpath(source.path)
+                first = found.get(place, source)
+                found[place] = replace(first, named=first.named or source.named)
         except InvalidInput as error:
             problems.append(str(error))
     if problems:

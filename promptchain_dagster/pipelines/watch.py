@@ -134,14 +134,15 @@ def _summarizes(run: dg.DagsterRun) -> bool:
 def _documents_of(
     run: dg.DagsterRun, partitions: Sequence[str], places: Mapping[str, int]
 ) -> Sequence[str]:
-    """The run's own partitions, or those that its config names."""
+    """The documents that its config names (`batches`), or the run's own partitions."""
+    ops: Any = run.run_config.get("ops") or {}
+    if only := ops.get(DOCUMENT_SUMMARY, {}).get("config", {}).get("only"):
+        return only
     first, last = run.tags.get(_FROM, ""), run.tags.get(_TO, "")
     if first in places and last in places:
         return partitions[places[first] : places[last] + 1]
-    if key := run.tags.get(_PARTITION):
-        return [key]
-    ops: Any = run.run_config.get("ops") or {}
-    return ops.get(DOCUMENT_SUMMARY, {}).get("config", {}).get("only") or ()
+    key = run.tags.get(_PARTITION)
+    return [key] if key else []
 
 
 def _event(one: Known) -> dict[str, Any]:

@@ -136,30 +136,33 @@ def test_two_paths_of_equal_content_cost_one_and_each_gets_the_summary(command: 
     assert done.json["model_calls"] == len(server.requests) == one["chunks"]
 
 
-def test_no_more_calls_are_in_flight_than_asked_for(command: Command) -> None:
-    """Over the whole run: two of eight documents at once, and indeed two."""
+def test_no_more_calls_are_in_flight_than_asked_for_and_an_interrupt_counts_them(
+    command: Command,
+) -> None:
+    """Over the whole run: two of eight documents at once; neither has come to a summary."""
     for number in range(8):
         write_story(command.cwd / "docs" / f"{number}.md", 3)
-    lock, pair = threading.Lock(), threading.Event()
-    now = most = 0
+    seen: list[str] = []
+    both = threading.Event()
 
-    def answer(request: Request) -> str:
-        nonlocal now, most
-        with lock:
-            now += 1
-            most = max(most, now)
-        if most == 2:
-            pair.set()
-        pair.wait(60)
-        with lock:
-            now -= 1
-        return tale(request)
+    def hang(request: Request) -> Answer:
+        seen.append(request.prompt)
+        if len(seen) == 2:
+            both.set()
+        return HANG
 
-    with ChatServer(answer) as server:
+    with ChatServer(hang) as server:
         args = ("summarize", "docs", "--max-in-flight", "2", *SHAPE, "--base-url", server.url)
-        done = command.run(*args)
-    assert done.status == 0
-    assert (most, len(server.requests)) == (2, 8)
+        process = command.start(*args)
+        assert both.wait(120)
+        process.send_signal(signal.SIGINT)
+        done = command.finish(process)
+    assert done.status == 130
+    assert len(seen) == done.json["model_calls"] == 2
+    assert done.json["usage"]["calls_without_usage"] == 2
+    assert done.json["usage"]["input_tokens"] is None
+    assert {one["status"] for one in done.json["documents"]} == {"not_started"}
+    assert {one["error"] for one in done.json["documents"]} == {"interrupted"}
 
 
 def test_e2_an_exhausted_quota_leaves_the_other_documents_not_started(command: Command) -> None:

@@ -122,14 +122,13 @@ class Deployment:
         found: list[str] = []
         for request in data.run_requests or ():
             tags = request.tags
+            config = request.run_config["ops"]["document_summary"]["config"]
             first = tags.get("dagster/asset_partition_range_start")
             if first:
                 last = tags["dagster/asset_partition_range_end"]
                 found += places[places.index(first) : places.index(last) + 1]
-            elif "dagster/partition" in tags:
-                found.append(tags["dagster/partition"])
             else:
-                found += request.run_config["ops"]["document_summary"]["config"]["only"]
+                found += config.get("only") or [tags["dagster/partition"]]
         return found
 
     def versions(self) -> dict[str, str]:

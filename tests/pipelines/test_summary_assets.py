@@ -61,7 +61,7 @@ def states(collection: Collection, key: str) -> object:
 
 
 def test_a_run_takes_many_documents_and_materializes_each_once(collection: Collection) -> None:
-    """Each summary is a file and an event with what it took, each chunk one of `running_summary`."""
+    """Each summary is a file and an event with what it took; so is each chunk."""
     keys = [collection.add(f"d{n}.txt", chunks=n) for n in (1, 2, 3)]
     model = ScriptedChatModel(answer)
 
