@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benchmarks.workload import Workload
 
@@ -18,8 +18,8 @@ class Options:
     scratch: str
     peers: str | None = None
     repetitions: int = 3
-    workload: Workload = Workload()
-    slow: Workload = Workload(delay=1.0)
+    workload: Workload = field(default_factory=Workload)
+    slow: Workload = field(default_factory=lambda: Workload(delay=1.0))
     split_characters: int = 24_000_000
     hostile_characters: int = 2_000_000
     hostile_seconds: float = 10.0

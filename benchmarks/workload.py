@@ -66,19 +66,21 @@ class Workload:
             ]
 
 
-_STEMS = """
+_STEM_WORDS = """
 water report harbour engine valley market winter council teacher letter bridge garden season
 number question morning island machine village account history journey company weather shoulder
 window station problem signal measure pattern country product service method driver farmer
 building paper river forest summer colour record picture minute member support reason result
 evening ground quarter office system animal member subject matter person future notice ticket
-""".split()
+"""
+_STEMS = _STEM_WORDS.split()
 _ENDINGS = ("", "", "", "s", "s", "'s", "like", "less", "wise", "ship")
-_SMALL = """
+_SMALL_WORDS = """
 the of and to a in that it was for on with as at by from this had not but were which they have
 would there been one all when who will more no out so up into than them can only other about
 could time two may then first any some over such new after must most also made before where much
-""".split()
+"""
+_SMALL = _SMALL_WORDS.split()
 _NAMES = ["Corran", "Adeline Marsh", "Okonkwo", "Lake Veren", "Dr. Hsu", "Port Ellis", "Ruiz"]
 
 
