@@ -19,7 +19,7 @@ from benchmarks.child import parameters, tell
 from benchmarks.workload import CHUNK_TOKENS, MAX_WORDS, MODEL, Workload
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.models import ChatModel
-from promptchain_dagster.pipelines.batches import DOCUMENT_SUMMARY, batches
+from promptchain_dagster.pipelines.collections.batches import DOCUMENT_SUMMARY, batches
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource, chain_resources
 from promptchain_dagster.pipelines.summary_assets import summary_assets
 from promptchain_dagster.refine.settings import RefineSettings

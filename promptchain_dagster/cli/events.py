@@ -35,8 +35,8 @@ class EndedDocument:
 def told_by(event: DagsterEvent) -> FoldedChunk | EndedDocument | None:
     """What `event` tells of a document; None for any other event."""
     from promptchain_dagster.pipelines import metadata as md
-    from promptchain_dagster.pipelines.batches import DOCUMENT_SUMMARY
-    from promptchain_dagster.pipelines.document_run import RUNNING_SUMMARY
+    from promptchain_dagster.pipelines.collections.batches import DOCUMENT_SUMMARY
+    from promptchain_dagster.pipelines.collections.document_run import RUNNING_SUMMARY
 
     if event.is_step_materialization:
         said: Any = event.step_materialization_data.materialization

@@ -60,7 +60,11 @@ class SummarizeRun:
 
     def _register(self, sources: Iterable[Source]) -> Entries:
         """The documents by key; each is a partition then, and its text is recorded."""
-        from promptchain_dagster.pipelines.watch import PARTITIONS, VARIABLE, record_versions
+        from promptchain_dagster.pipelines.collections.watch import (
+            PARTITIONS,
+            VARIABLE,
+            record_versions,
+        )
 
         registry = Registry(self._runs.store, os.environ.get(VARIABLE, "").strip() or None)
         entries = {
@@ -78,7 +82,7 @@ class SummarizeRun:
 
     def _set_aside(self, entries: Entries) -> dict[str, Quarantined]:
         """Those inside folders that had failed for good with this text and these prompts."""
-        from promptchain_dagster.pipelines.summary_recipe import summary_recipe
+        from promptchain_dagster.pipelines.collections.recipe import summary_recipe
 
         recipe = summary_recipe(self._settings, self._model)
         return {
@@ -91,8 +95,8 @@ class SummarizeRun:
     def _run(
         self, keys: Sequence[str], entries: Entries, max_in_flight: int | None, fresh: bool
     ) -> Ended:
-        from promptchain_dagster.pipelines.batches import batches
-        from promptchain_dagster.pipelines.watch import PARTITIONS
+        from promptchain_dagster.pipelines.collections.batches import batches
+        from promptchain_dagster.pipelines.collections.watch import PARTITIONS
 
         partitions = self._runs.instance.get_dynamic_partitions(PARTITIONS)
         (batch,) = batches(keys, partitions, max_partitions_per_run=len(keys))

@@ -16,12 +16,11 @@ from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.library.requests import Pending, Requests
 from promptchain_dagster.library.state import State
 from promptchain_dagster.library.worklist import worklist
-from promptchain_dagster.pipelines import worklog
-from promptchain_dagster.pipelines.batches import MAX_PARTITIONS_PER_RUN, run_requests
-from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
-from promptchain_dagster.pipelines.summarize_config import SummarizeConfig
-from promptchain_dagster.pipelines.summary_recipe import summary_recipe
-from promptchain_dagster.pipelines.watch import (
+from promptchain_dagster.pipelines.collections import worklog
+from promptchain_dagster.pipelines.collections.batches import MAX_PARTITIONS_PER_RUN, run_requests
+from promptchain_dagster.pipelines.collections.config import SummarizeConfig
+from promptchain_dagster.pipelines.collections.recipe import summary_recipe
+from promptchain_dagster.pipelines.collections.watch import (
     JOB,
     Look,
     documents_folder,
@@ -29,6 +28,7 @@ from promptchain_dagster.pipelines.watch import (
     look,
     record_versions,
 )
+from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.refine.settings import RefineSettings
 
 DOCUMENTS_PER_TICK = 250

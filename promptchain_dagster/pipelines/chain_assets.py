@@ -17,13 +17,14 @@ from promptchain_dagster.chain.step import PromptStep, Step
 from promptchain_dagster.errors import ChainDefinitionError, InvalidInput, PromptChainError
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines import reports, stored
-from promptchain_dagster.pipelines.chain_ops import has_door
-from promptchain_dagster.pipelines.code_versions import code_versions
-from promptchain_dagster.pipelines.descriptions import describe
+from promptchain_dagster.pipelines import stored
+from promptchain_dagster.pipelines.chains import reports
+from promptchain_dagster.pipelines.chains.code_versions import code_versions
+from promptchain_dagster.pipelines.chains.descriptions import describe
+from promptchain_dagster.pipelines.chains.ops import has_door
+from promptchain_dagster.pipelines.chains.shelf import Shelf, place_of
+from promptchain_dagster.pipelines.chains.step_run import admit, execute, refused, retries_config
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
-from promptchain_dagster.pipelines.shelf import Shelf, place_of
-from promptchain_dagster.pipelines.step_run import admit, execute, refused, retries_config
 from promptchain_dagster.store import Store
 
 InputsOf = Callable[[str | None], "BaseModel | Mapping[str, Any]"]

@@ -8,7 +8,7 @@ from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.result import RESERVED
 from promptchain_dagster.chain.step import Step
 from promptchain_dagster.errors import ChainDefinitionError
-from promptchain_dagster.pipelines.chain_ops import ChainOps, door_of, has_door
+from promptchain_dagster.pipelines.chains.ops import ChainOps, door_of, has_door
 from promptchain_dagster.pipelines.executor import in_process_by_default
 
 Dependencies = dict[str, dg.DependencyDefinition]

@@ -14,12 +14,12 @@ from promptchain_dagster.library.folder import Folder, load_file
 from promptchain_dagster.library.recipe import digest_of
 from promptchain_dagster.library.state import Done, SetAside, State
 from promptchain_dagster.pipelines import metadata as md
+from promptchain_dagster.pipelines.collections.config import MAX_IN_FLIGHT
+from promptchain_dagster.pipelines.collections.recipe import summary_recipe
+from promptchain_dagster.pipelines.collections.watch import documents_folder
 from promptchain_dagster.pipelines.executor import in_process_by_default
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.run_async import run_async
-from promptchain_dagster.pipelines.summarize_config import MAX_IN_FLIGHT
-from promptchain_dagster.pipelines.summary_recipe import summary_recipe
-from promptchain_dagster.pipelines.watch import documents_folder
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.documents import document_key
 from promptchain_dagster.refine.settings import RefineSettings

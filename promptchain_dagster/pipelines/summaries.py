@@ -10,8 +10,8 @@ from pydantic import Field
 
 from promptchain_dagster.errors import PromptChainError
 from promptchain_dagster.pipelines import metadata as md
+from promptchain_dagster.pipelines.collections.refine_run import RefineRun
 from promptchain_dagster.pipelines.executor import in_process_by_default
-from promptchain_dagster.pipelines.refine_run import RefineRun
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.refine.chunking import Chunk, split_text
 from promptchain_dagster.refine.documents import LEAST_WORDS, load_document

@@ -13,22 +13,25 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.batches import DOCUMENT_SUMMARY, MAX_PARTITIONS_PER_RUN
 from promptchain_dagster.pipelines.chain_assets import POOL
-from promptchain_dagster.pipelines.collection_run import CollectionRun
-from promptchain_dagster.pipelines.collection_summary import collection_summary_asset
-from promptchain_dagster.pipelines.document_run import RUNNING_SUMMARY, DocumentRun
-from promptchain_dagster.pipelines.executor import in_process_by_default
-from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
-from promptchain_dagster.pipelines.results import keep_result
-from promptchain_dagster.pipelines.summarize_config import SummarizeConfig
-from promptchain_dagster.pipelines.summary_checks import summary_checks
-from promptchain_dagster.pipelines.summary_events import SummaryEvents
-from promptchain_dagster.pipelines.summary_recipe import (
+from promptchain_dagster.pipelines.collections.batches import (
+    DOCUMENT_SUMMARY,
+    MAX_PARTITIONS_PER_RUN,
+)
+from promptchain_dagster.pipelines.collections.checks import summary_checks
+from promptchain_dagster.pipelines.collections.config import SummarizeConfig
+from promptchain_dagster.pipelines.collections.document_run import RUNNING_SUMMARY, DocumentRun
+from promptchain_dagster.pipelines.collections.events import SummaryEvents
+from promptchain_dagster.pipelines.collections.recipe import (
     CODE_VERSION,
     environment_settings,
     summary_recipe,
 )
+from promptchain_dagster.pipelines.collections.run import CollectionRun
+from promptchain_dagster.pipelines.collections.summary import collection_summary_asset
+from promptchain_dagster.pipelines.executor import in_process_by_default
+from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
+from promptchain_dagster.pipelines.results import keep_result
 from promptchain_dagster.refine.settings import RefineSettings
 
 documents = dg.DynamicPartitionsDefinition(name="documents")

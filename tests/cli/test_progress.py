@@ -12,7 +12,7 @@ from rich.console import Console
 from promptchain_dagster.cli.progress import SECONDS_BETWEEN_LINES, FoldProgress
 from promptchain_dagster.cli.streams import printable
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.document_run import RUNNING_SUMMARY
+from promptchain_dagster.pipelines.collections.document_run import RUNNING_SUMMARY
 
 
 def folded(index: int, total: int, key: str = "a") -> DagsterEvent:

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from promptchain_dagster.library.registry import Registry
-from promptchain_dagster.pipelines.batches import batches
+from promptchain_dagster.pipelines.collections.batches import batches
 from promptchain_dagster.pipelines.results import read_document_result
 from promptchain_dagster.pipelines.summary_assets import summary_assets
 from promptchain_dagster.store import open_store

@@ -15,10 +15,10 @@ from promptchain_dagster.library.recipe import digest_of
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import Kind, State
 from promptchain_dagster.pipelines.automation import new_documents, nightly_summaries
+from promptchain_dagster.pipelines.collections.recipe import summary_recipe
+from promptchain_dagster.pipelines.collections.watch import VARIABLE, in_work
+from promptchain_dagster.pipelines.collections.worklog import SET_ASIDE, WAITING, WAITING_COST
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
-from promptchain_dagster.pipelines.summary_recipe import summary_recipe
-from promptchain_dagster.pipelines.watch import VARIABLE, in_work
-from promptchain_dagster.pipelines.worklog import SET_ASIDE, WAITING, WAITING_COST
 from promptchain_dagster.refine.documents import document_key
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.store import Store, open_store

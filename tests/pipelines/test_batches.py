@@ -4,7 +4,7 @@ import dagster as dg
 import pytest
 
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.pipelines.batches import batches, run_requests
+from promptchain_dagster.pipelines.collections.batches import batches, run_requests
 
 PARTITIONS = [f"d{n}" for n in range(10)]
 FIRST, LAST = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"

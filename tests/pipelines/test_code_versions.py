@@ -10,7 +10,7 @@ from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines.chain_assets import chain_assets
-from promptchain_dagster.pipelines.code_versions import code_versions
+from promptchain_dagster.pipelines.chains.code_versions import code_versions
 from promptchain_dagster.prompts import PromptTemplate
 
 

@@ -12,9 +12,9 @@ from dagster._core.loader import LoadingContextForTest
 from promptchain_dagster.library.state import Done, SetAside, State, Tried
 from promptchain_dagster.models.base import CallError, Problem
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.batches import MAX_PARTITIONS_PER_RUN
+from promptchain_dagster.pipelines.collections.batches import MAX_PARTITIONS_PER_RUN
+from promptchain_dagster.pipelines.collections.recipe import summary_recipe
 from promptchain_dagster.pipelines.summary_assets import summary_assets
-from promptchain_dagster.pipelines.summary_recipe import summary_recipe
 from promptchain_dagster.testing import Reply, ScriptedChatModel
 from tests.pipelines.document_collection import QUIET, RUNNING, SUMMARY, Collection, answer
 from tests.pipelines.scripted import failure_of, resources

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from promptchain_dagster.library.state import State
-from promptchain_dagster.pipelines.batches import batches
+from promptchain_dagster.pipelines.collections.batches import batches
 from promptchain_dagster.pipelines.documents import document_assets, summarize_documents
 from promptchain_dagster.pipelines.resources import chain_resources
 from tests.pipelines.document_collection import Collection, answer

@@ -7,8 +7,8 @@ import dagster as dg
 from promptchain_dagster.library.estimate import estimate
 from promptchain_dagster.library.worklist import Why, Worklist
 from promptchain_dagster.models import ModelSettings
-from promptchain_dagster.pipelines.code_versions import model_name
-from promptchain_dagster.pipelines.watch import Look
+from promptchain_dagster.pipelines.chains.code_versions import model_name
+from promptchain_dagster.pipelines.collections.watch import Look
 from promptchain_dagster.refine.settings import RefineSettings
 
 WAITING = "promptchain/waiting"

@@ -5,7 +5,7 @@ from typing import Any
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.library.recipe import recipe
 from promptchain_dagster.models import ModelSettings
-from promptchain_dagster.pipelines.code_versions import model_name
+from promptchain_dagster.pipelines.chains.code_versions import model_name
 from promptchain_dagster.refine.settings import RefineSettings
 
 CODE_VERSION = 16

@@ -12,12 +12,12 @@ from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines.chain_assets import POOL
-from promptchain_dagster.pipelines.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.config import LimitsConfig
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.recipe import CODE_VERSION, summary_recipe
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
 from promptchain_dagster.pipelines.run_async import run_async
-from promptchain_dagster.pipelines.summarize_config import LimitsConfig
-from promptchain_dagster.pipelines.summary_recipe import CODE_VERSION, summary_recipe
 from promptchain_dagster.refine.chunking import split_text
 from promptchain_dagster.refine.fold import refine_document
 from promptchain_dagster.refine.outcome import NoContent, Stopped, Summarized

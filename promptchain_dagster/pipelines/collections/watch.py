@@ -12,7 +12,7 @@ from promptchain_dagster.library.folder import Folder, Listing
 from promptchain_dagster.library.scan import ScanResult, scan
 from promptchain_dagster.library.scanned import Known, Scanned
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.batches import DOCUMENT_SUMMARY
+from promptchain_dagster.pipelines.collections.batches import DOCUMENT_SUMMARY
 from promptchain_dagster.store import Store
 
 VARIABLE = "PROMPTCHAIN_DOCUMENTS"

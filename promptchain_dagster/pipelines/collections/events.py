@@ -9,9 +9,9 @@ import dagster as dg
 from promptchain_dagster.chain.accept import Verdict
 from promptchain_dagster.library.state import Kind, State
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.document_run import RUNNING_SUMMARY, DocumentRun
-from promptchain_dagster.pipelines.provenance import provenance
-from promptchain_dagster.pipelines.summary_checks import Evaluations
+from promptchain_dagster.pipelines.collections.checks import Evaluations
+from promptchain_dagster.pipelines.collections.document_run import RUNNING_SUMMARY, DocumentRun
+from promptchain_dagster.pipelines.collections.provenance import provenance
 from promptchain_dagster.refine.outcome import ChunkFolded
 
 

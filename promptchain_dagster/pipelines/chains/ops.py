@@ -17,11 +17,11 @@ from promptchain_dagster.chain.run import schema_messages
 from promptchain_dagster.chain.step import Step
 from promptchain_dagster.errors import InvalidInput, PromptChainError
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines import reports
-from promptchain_dagster.pipelines.chain_config import config_of
+from promptchain_dagster.pipelines.chains import reports
+from promptchain_dagster.pipelines.chains.config import config_of
+from promptchain_dagster.pipelines.chains.step_run import admit, execute, refused, retries_config
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
-from promptchain_dagster.pipelines.step_run import admit, execute, refused, retries_config
 
 OpInputs = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ import dagster as dg
 
 from promptchain_dagster.errors import PromptChainError
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
 from promptchain_dagster.pipelines.materializer import Writer
 from promptchain_dagster.pipelines.resources import ModelResource
 from promptchain_dagster.pipelines.results import keep_result

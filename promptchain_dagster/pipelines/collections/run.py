@@ -10,14 +10,9 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State, failure_of
 from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.document_run import DocumentRun, paid_calls
-from promptchain_dagster.pipelines.materializer import Writer
-from promptchain_dagster.pipelines.opened import Opened, open_document, why_set_aside
-from promptchain_dagster.pipelines.resources import ModelResource
-from promptchain_dagster.pipelines.results import keep_document_result
-from promptchain_dagster.pipelines.run_async import run_async
-from promptchain_dagster.pipelines.summarize_config import MAX_IN_FLIGHT, SummarizeConfig
-from promptchain_dagster.pipelines.summary_events import (
+from promptchain_dagster.pipelines.collections.config import MAX_IN_FLIGHT, SummarizeConfig
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.events import (
     AsideNote,
     ChunkNote,
     DoneNote,
@@ -25,7 +20,12 @@ from promptchain_dagster.pipelines.summary_events import (
     Note,
     SummaryEvents,
 )
-from promptchain_dagster.pipelines.tally import Tally
+from promptchain_dagster.pipelines.collections.opened import Opened, open_document, why_set_aside
+from promptchain_dagster.pipelines.collections.tally import Tally
+from promptchain_dagster.pipelines.materializer import Writer
+from promptchain_dagster.pipelines.resources import ModelResource
+from promptchain_dagster.pipelines.results import keep_document_result
+from promptchain_dagster.pipelines.run_async import run_async
 from promptchain_dagster.refine.collection import summarize_collection
 from promptchain_dagster.refine.outcome import (
     ChunkFolded,

@@ -8,7 +8,7 @@ import dagster as dg
 
 from promptchain_dagster.chain.outcome import Accepted, Attempt, Halted
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.descriptions import fenced
+from promptchain_dagster.pipelines.chains.descriptions import fenced
 from promptchain_dagster.words import count_words
 
 _FIELD = 200  # characters of each field in a log line

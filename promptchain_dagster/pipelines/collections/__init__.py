@@ -1,0 +1,1 @@
+"""Inside `summaries`, `summary_assets` and `automation`: many documents in one run."""
