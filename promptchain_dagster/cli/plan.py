@@ -73,7 +73,7 @@ def plan(
             return {"model": model.name, **numbers, "documents": documents}
 
     with only_results_on_stdout():
-        store = open_store(common.home)
+        store = open_store(common.home, read_only=True)
         planned = asyncio.run(work())
     if common.as_json:
         print_json(planned)

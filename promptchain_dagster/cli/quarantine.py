@@ -32,7 +32,7 @@ def quarantine(common: Common) -> None:
     if context.invoked_subcommand is not None:
         return
     with only_results_on_stdout():
-        found = library.quarantine(open_store(common.home))
+        found = library.quarantine(open_store(common.home, read_only=True))
     if common.as_json:
         print_json({"documents": [_entry(one) for one in found]})
         return

@@ -29,7 +29,7 @@ def trace(common: Common, run_id: str) -> None:
     from promptchain_dagster.cli.streams import print_json, say
     from promptchain_dagster.store import open_store
 
-    store = open_store(common.home)
+    store = open_store(common.home, read_only=True)
     run_id = find_run(store, run_id)
     data = store.read(result_key(run_id))
     result = json.loads(data) if data is not None else None

@@ -10,11 +10,8 @@ from promptchain_dagster.models.base import ChatModel
 from promptchain_dagster.models.prices import cost_usd
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.chunking import Chunk
-from promptchain_dagster.refine.outcome import NoContent, Unreadable
 from promptchain_dagster.refine.room import PROMPT_TOKENS, summary_tokens
 from promptchain_dagster.refine.settings import RefineSettings
-from promptchain_dagster.refine.source import Readable, Source, read_source
-from promptchain_dagster.tokens import Encoder
 
 
 @dataclass(frozen=True)
@@ -94,19 +91,3 @@ def plan_document(
         cost_usd=cost_usd(model.name, given, told) if least else 0.0,
         longest=least,
     )
-
-
-def plan_source(
-    source: Source,
-    settings: RefineSettings,
-    model: ChatModel,
-    checkpoints: Checkpoints,
-    encoder: Encoder,
-    *,
-    retries: int = 1,
-) -> Plan | NoContent | Unreadable:
-    """The plan of one document of a collection; plans add up. Blocks."""
-    read = read_source(source, settings, encoder)
-    if not isinstance(read, Readable):
-        return read
-    return plan_document(read.chunks, settings, model, checkpoints, retries=retries)

@@ -67,14 +67,16 @@ class Store(Protocol):
         ...
 
 
-def open_store(home: str) -> Store:
+def open_store(home: str, *, read_only: bool = False) -> Store:
     """The store at `home`: a folder (a path or a file:// URL; made if missing) or s3://, gs://, az://.
 
-    A small object is written and deleted to see that the home can be written. Raises
-    `InvalidInput`, naming the home, when it can't, or when it is no such place. An object store
-    needs the extra `cloud` and takes its credentials and settings from the environment.
+    Unless it is only read, a small object is written and deleted to see that it can be written.
+    Raises `InvalidInput`, naming the home, when it can't, or when it is no such place. An object
+    store needs the extra `cloud` and takes its credentials and settings from the environment.
     """
     store = _store_at(home)
+    if read_only:
+        return store
     key = f"{PROBE}{secrets.token_hex(8)}"
     try:
         store.write(key, b"")

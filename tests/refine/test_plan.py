@@ -4,16 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.models.base import CallError, Problem
 from promptchain_dagster.refine.checkpoints import Checkpoints
-from promptchain_dagster.refine.documents import Document
-from promptchain_dagster.refine.outcome import NoContent, Unreadable
-from promptchain_dagster.refine.plan import Plan, plan_document, plan_source
+from promptchain_dagster.refine.plan import Plan, plan_document
 from promptchain_dagster.refine.settings import RefineSettings
-from promptchain_dagster.refine.source import Source
 from promptchain_dagster.testing import ScriptedChatModel
-from promptchain_dagster.tokens import get_encoder
 from tests.support.folding import chunks_of, fold, index_sent
 from tests.support.memory_store import MemoryStore
 
@@ -106,26 +101,3 @@ def test_time_is_bounded_by_the_longest_document_and_by_what_is_in_flight() -> N
     """Chunks of one document wait for each other."""
     assert Plan(least_calls=640, longest=10).seconds(0.2, 32) == pytest.approx(4.0)
     assert Plan(least_calls=640, longest=100).seconds(0.2, 32) == pytest.approx(20.0)
-
-
-def test_a_collection_is_planned_document_by_document() -> None:
-    """What can't be read and what has no content is told as in a run."""
-
-    def unreadable() -> Document:
-        raise InvalidInput("no such file")
-
-    def planned(source: Source) -> Plan | NoContent | Unreadable:
-        return plan_source(
-            source,
-            RefineSettings(),
-            ScriptedChatModel([]),
-            Checkpoints(MemoryStore()),
-            get_encoder("o200k_base"),
-        )
-
-    document = Document("a.txt", "a", "Three words here.", ())
-    made = planned(Source("a", lambda: document))
-    assert isinstance(made, Plan)
-    assert (made.least_calls, made.chunks) == (1, 1)
-    assert isinstance(planned(Source("b", unreadable)), Unreadable)
-    assert isinstance(planned(Source("c", lambda: Document("c", "c", "1", ()))), NoContent)

@@ -133,3 +133,10 @@ def test_a_bucket_that_goes_away_is_a_store_error(bucket: str, s3_environment: s
         store.write("a/b", b"1")
     assert "PLANTED" not in repr(caught.value).upper()
     assert caught.value.__cause__ is None
+
+
+def test_a_home_that_is_only_read_is_not_written_to(tmp_path: Path) -> None:
+    """So a trace can be looked at where nothing may be written, and no folder is made for it."""
+    home = tmp_path / "home"
+    assert open_store(str(home), read_only=True).read("traces/a.json") is None
+    assert not home.exists()
