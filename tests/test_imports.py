@@ -52,3 +52,12 @@ def test_imports_run_one_way(path):
         assert not re.search(r"^\s*(from|import) dagster\b", source, re.MULTILINE)
     if path.name != "openai.py":
         assert not re.search(r"^\s*(from|import) openai\b", source, re.MULTILINE)
+
+
+def test_e11_nothing_depends_on_the_transport_of_the_sdk():
+    """The SDK 3.57 is built on httpx2: `import httpx` fails on a clean install."""
+    for path in (*MODULES, *PACKAGE.parent.glob("tests/**/*.py")):
+        source = path.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(from|import) (httpx2?|respx)\b", source, re.MULTILINE), path
+    declared = (PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8")
+    assert '"openai>=3.57,<4"' in declared
