@@ -120,7 +120,7 @@ def serving(delay: float) -> Generator[str]:
         try:
             yield process.stdout.readline().strip()
         finally:
-            process.terminate()
+            process.kill()
 
 
 def stats_of(url: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def s3_endpoint() -> Iterator[str]:
         _wait_for(port, server)
         yield f"http://127.0.0.1:{port}"
     finally:
-        server.terminate()
+        server.kill()
         server.wait()
 
 
