@@ -88,4 +88,3 @@ class PooledSqliteEventLogStorage(SqliteEventLogStorage):
         while len(self._engines) > ENGINES:
             oldest = next(name for name in self._engines if name != INDEX_SHARD_NAME)
             self._engines.pop(oldest).dispose()
-
