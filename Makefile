@@ -41,7 +41,8 @@ check: lint test
 # The peers have an environment of their own; without it the benchmarks run all the same.
 bench: setup
 	-$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python $(PEERS)
-	-VIRTUAL_ENV=$(CURDIR)/$(PEERS) $(BIN)/uv pip install --quiet -r benchmarks/peers/requirements.txt
+	-VIRTUAL_ENV=$(CURDIR)/$(PEERS) $(BIN)/uv pip install --quiet --link-mode copy \
+		-r benchmarks/peers/requirements.txt
 	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
 
 lock:

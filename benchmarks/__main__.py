@@ -32,7 +32,8 @@ def main() -> None:
     given = _arguments()
     with tempfile.TemporaryDirectory(dir=given.folder) as scratch:
         os.environ["TIKTOKEN_CACHE_DIR"] = scratch
-        with vocabulary_in_cache("o200k_base"):  # for the peers too, which would download it
+        # For the peers too, which would download them.
+        with vocabulary_in_cache("o200k_base"), vocabulary_in_cache("cl100k_base"):
             if given.quick:
                 options = quick(scratch)
             else:

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 _MARK = "RESULT "
 _QUIET = {
+    "PYTHONDONTWRITEBYTECODE": "",
     "OPENAI_API_KEY": "none",
     "DO_NOT_TRACK": "1",
     "DAGSTER_DISABLE_TELEMETRY": "1",
@@ -48,8 +50,15 @@ def run_case(
     told = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not told:
         last = (done.stderr.strip().splitlines() or ["ended without a word"])[-1]
-        raise CaseFailed(f"fails: {last[:120]}")
+        raise CaseFailed(f"fails: {_kind_of(last)}")
     return json.loads(told[-1].removeprefix(_MARK))
+
+
+def _kind_of(error: str) -> str:
+    """The error's own name and its first words, without any path or address of this machine."""
+    name, _, words = error.partition(": ")
+    shown = " ".join(word for word in words.split()[:8] if "/" not in word and "://" not in word)
+    return f"{name.rpartition('.')[2]}: {shown}".replace("|", "/").rstrip(": ")
 
 
 def parameters() -> dict[str, Any]:
@@ -61,6 +70,12 @@ def tell(**result: Any) -> None:
     """Say what the case came to, and the most memory (MB) that its process held."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     sys.stdout.write(f"\n{_MARK}{json.dumps({'peak_mb': peak, **result})}\n")
+
+
+def new_folder(inside: str) -> str:
+    """A folder for the case, deleted with all others at the very end: where many files were deleted
+    lately, ext4 takes half a millisecond to find room for a new one."""
+    return tempfile.mkdtemp(dir=inside)
 
 
 class Clock:

@@ -34,12 +34,17 @@ def speed(options: Options) -> Section:
     megabytes = path.stat().st_size / 1e6
     rows: list[Row] = []
     found: dict[str, dict[str, Any]] = {}
-    for split in _splits(options):
+    failures: dict[str, str] = {}
+    for splits in ([*OURS, *PLAIN], *([peer] for peer in (PEERS if options.peers else ()))):
         try:
-            found[split] = one = _run(split, path, options, timeout=300)
+            found |= _run(splits, path, options, timeout=300, repetitions=options.repetitions)
         except CaseFailed as failed:
-            rows.append((NAMES[split], str(failed), "", ""))
+            failures |= dict.fromkeys(splits, str(failed))
+    for split in _splits(options):
+        if split in failures:
+            rows.append((NAMES[split], failures[split], "", ""))
             continue
+        one = found[split]
         rate = one["rate"] = megabytes / one["seconds"]
         whole = split == "paragraphs" or one["longest"] <= CHUNK_TOKENS
         lossless = "yes" if one["lossless"] else "no"
@@ -75,7 +80,7 @@ def hostile(options: Options) -> Section:
             path = Path(options.scratch) / "hostile.txt"
             path.write_text(text(), encoding="utf-8")
             try:
-                one = _run(split, path, options, timeout=options.hostile_seconds, once=True)
+                one = _run([split], path, options, timeout=options.hostile_seconds)[split]
                 cells.append(_told(one))
                 wrong = not one["lossless"] or one["longest"] > CHUNK_TOKENS
             except CaseFailed as failed:
@@ -126,15 +131,15 @@ def _splits(options: Options) -> list[str]:
 
 
 def _run(
-    split: str, path: Path, options: Options, *, timeout: float, once: bool = False
-) -> dict[str, Any]:
-    sys.stderr.write(f"splitting: {NAMES[split]}\n")
-    is_peer = split in PEERS
+    splits: list[str], path: Path, options: Options, *, timeout: float, repetitions: int = 1
+) -> dict[str, dict[str, Any]]:
+    sys.stderr.write(f"splitting: {', '.join(NAMES[split] for split in splits)}\n")
+    is_peer = splits[0] in PEERS
     return run_case(
         "peers.splitters" if is_peer else "cases.splitting",
         python=options.peers if is_peer and options.peers else sys.executable,
         timeout=timeout,
-        split=split,
+        splits=splits,
         path=str(path),
-        repetitions=1 if once else options.repetitions,
-    )
+        repetitions=repetitions,
+    )["splits"]

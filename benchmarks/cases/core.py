@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-from benchmarks.child import Clock, parameters, tell
+from benchmarks.child import Clock, new_folder, parameters, tell
 from benchmarks.workload import CHUNK_TOKENS, MAX_WORDS, MODEL, Workload
 from promptchain_dagster.chain import trace
 from promptchain_dagster.chain.run import Record
@@ -66,5 +65,5 @@ async def main(url: str, workload: Workload, *, traced: bool, home: str) -> dict
 if __name__ == "__main__":
     given = parameters()
     workload = Workload(**given["workload"])
-    with tempfile.TemporaryDirectory(dir=given["folder"]) as home:
-        tell(**asyncio.run(main(given["url"], workload, traced=given["traced"], home=home)))
+    home = new_folder(given["folder"])
+    tell(**asyncio.run(main(given["url"], workload, traced=given["traced"], home=home)))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
 
 from benchmarks.cases.model import InstantModel
-from benchmarks.child import Clock, parameters, tell
+from benchmarks.child import Clock, new_folder, parameters, tell
 from benchmarks.workload import PARAGRAPHS_PER_CHUNK, paragraphs_of
 from promptchain_dagster.models import Calls
 from promptchain_dagster.refine.checkpoints import Checkpoints
@@ -38,14 +37,13 @@ async def fold(chunks: list[Chunk], store: Store, model: InstantModel) -> bool:
 
 def main(total: int, stop_at: int | None, folder: str) -> None:
     chunks = chunks_of(total)
-    with tempfile.TemporaryDirectory(dir=folder) as home:
-        store = open_store(home)
-        if stop_at is not None:
-            assert not asyncio.run(fold(chunks, store, InstantModel(limit=stop_at)))
-        model = InstantModel()
-        began = time.perf_counter()
-        with Clock() as clock:
-            assert asyncio.run(fold(chunks, store, model))
+    store = open_store(new_folder(folder))
+    if stop_at is not None:
+        assert not asyncio.run(fold(chunks, store, InstantModel(limit=stop_at)))
+    model = InstantModel()
+    began = time.perf_counter()
+    with Clock() as clock:
+        assert asyncio.run(fold(chunks, store, model))
     tell(seconds=clock.seconds, calls=model.calls, before_next_call=model.first_at - began)
 
 

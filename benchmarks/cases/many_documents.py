@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import Iterator
 
 from benchmarks.cases.core import SETTINGS
 from benchmarks.cases.model import InstantModel
-from benchmarks.child import Clock, parameters, tell
+from benchmarks.child import Clock, new_folder, parameters, tell
 from benchmarks.workload import Workload
 from promptchain_dagster.models import Calls
 from promptchain_dagster.refine.checkpoints import Checkpoints
@@ -54,5 +53,4 @@ async def main(workload: Workload, home: str) -> None:
 
 if __name__ == "__main__":
     given = parameters()
-    with tempfile.TemporaryDirectory(dir=given["folder"]) as home:
-        asyncio.run(main(Workload(**given["workload"]), home))
+    asyncio.run(main(Workload(**given["workload"]), new_folder(given["folder"])))

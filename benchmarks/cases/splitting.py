@@ -1,6 +1,6 @@
-"""Splitting: one way of it over one file, so many times; what it loses, and what it makes too long.
+"""Splitting one file in several ways: how fast, what each loses, and what it makes too long.
 
-`library` in the parameters names the function here; the peers' are in `peers.splitters`.
+The peers' ways are in `peers.splitters`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.child import Clock, parameters, tell
@@ -61,27 +62,29 @@ def greedy() -> Split:
     return split
 
 
-def measure(split: Split, path: str, repetitions: int) -> dict[str, Any]:
-    """Seconds of each repetition; whether the chunks join up to the text, and the longest one."""
+def measure(splits: Sequence[str], path: str, repetitions: int) -> dict[str, Any]:
+    """Each in turns, so many times: the median of its seconds; whether its chunks join up to the
+    text, and the tokens of the longest one."""
     text = Path(path).read_text(encoding="utf-8")
-    seconds: list[float] = []
-    chunks: Sequence[str] = []
+    made = {name: SPLITS[name]() for name in splits}
+    seconds: dict[str, list[float]] = {name: [] for name in splits}
+    chunks: dict[str, Sequence[str]] = {}
     for _ in range(repetitions):
-        with Clock() as clock:
-            chunks = split(text)
-        seconds.append(clock.seconds)
+        for name, split in made.items():
+            with Clock() as clock:
+                chunks[name] = split(text)
+            seconds[name].append(clock.seconds)
+    return {name: {"seconds": median(seconds[name]), **_judge(chunks[name], text)} for name in made}
+
+
+def _judge(chunks: Sequence[str], text: str) -> dict[str, Any]:
     count = get_encoder().count
     longest = max((count(one.rstrip()) for one in chunks), default=0)
-    return {
-        "seconds": sorted(seconds)[len(seconds) // 2],
-        "lossless": "".join(chunks) == text,
-        "longest": longest,
-        "chunks": len(chunks),
-    }
+    return {"lossless": "".join(chunks) == text, "longest": longest}
 
 
 SPLITS = {"paragraphs": paragraphs, "ours": ours, "greedy": greedy}
 
 if __name__ == "__main__":
     given = parameters()
-    tell(**measure(SPLITS[given["split"]](), given["path"], given["repetitions"]))
+    tell(splits=measure(given["splits"], given["path"], given["repetitions"]))

@@ -4,7 +4,6 @@ The clock runs inside the op: from the first call to the last event that is stor
 """
 
 import os
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,7 +14,7 @@ from typing import Any
 
 import dagster as dg
 
-from benchmarks.child import parameters, tell
+from benchmarks.child import new_folder, parameters, tell
 from benchmarks.workload import CHUNK_TOKENS, MAX_WORDS, MODEL, Workload
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.models import ChatModel
@@ -83,7 +82,9 @@ def job_for(url: str, home: str) -> dg.JobDefinition:
     return definitions.resolve_job_def("summarize_documents")
 
 
-def main(url: str, workload: Workload, *, events: bool, folder: Path) -> dict[str, Any]:
+def main(
+    url: str, workload: Workload, *, events: bool, checks: bool, folder: Path
+) -> dict[str, Any]:
     home = str(folder / "home")
     documents = folder / "documents"
     documents.mkdir()
@@ -92,7 +93,11 @@ def main(url: str, workload: Workload, *, events: bool, folder: Path) -> dict[st
         register(workload, documents, home, instance)
         keys = instance.get_dynamic_partitions("documents")
         (batch,) = batches(keys, keys, max_partitions_per_run=len(keys))
-        config = {"max_in_flight": workload.in_flight, "running_summary_events": events}
+        config = {
+            "max_in_flight": workload.in_flight,
+            "running_summary_events": events,
+            "checks": checks,
+        }
         job = job_for(url, home)
         asked = time.time()
         run = job.execute_in_process(
@@ -128,12 +133,12 @@ def _events(instance: dg.DagsterInstance, run_id: str) -> tuple[Counter[str], fl
 if __name__ == "__main__":
     given = parameters()
     os.environ.pop("OPENAI_BASE_URL", None)
-    with tempfile.TemporaryDirectory(dir=given["folder"]) as scratch:
-        tell(
-            **main(
-                given["url"],
-                Workload(**given["workload"]),
-                events=given["events"],
-                folder=Path(scratch),
-            )
+    tell(
+        **main(
+            given["url"],
+            Workload(**given["workload"]),
+            events=given["events"],
+            checks=given["checks"],
+            folder=Path(new_folder(given["folder"])),
         )
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -11,6 +10,7 @@ from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 
+from benchmarks.child import new_folder
 from benchmarks.peers.workers import given, run
 from benchmarks.workload import MODEL, refine_prompt
 
@@ -43,17 +43,17 @@ async def main() -> None:
     graph.add_node("refine", refine)
     graph.add_edge(START, "refine")
     graph.add_conditional_edges("refine", goes_on, ["refine", END])
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        async with AsyncSqliteSaver.from_conn_string(str(Path(scratch) / "kept.db")) as saver:
-            compiled = graph.compile(checkpointer=saver)
+    kept = str(Path(new_folder(folder)) / "kept.db")
+    async with AsyncSqliteSaver.from_conn_string(kept) as saver:
+        compiled = graph.compile(checkpointer=saver)
 
-            async def summarize(number: int, chunks: list[str]) -> object:
-                texts[number] = chunks
-                config = {"configurable": {"thread_id": str(number)}, "recursion_limit": 100}
-                start: State = {"document": number, "index": 0, "summary": ""}
-                return await compiled.ainvoke(start, config)
+        async def summarize(number: int, chunks: list[str]) -> object:
+            texts[number] = chunks
+            config = {"configurable": {"thread_id": str(number)}, "recursion_limit": 100}
+            start: State = {"document": number, "index": 0, "summary": ""}
+            return await compiled.ainvoke(start, config)
 
-            await run(summarize, workload)
+        await run(summarize, workload)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tempfile
 
+from benchmarks.child import new_folder
 from benchmarks.peers.workers import given, run
 from benchmarks.workload import MODEL, refine_prompt
 
@@ -41,5 +41,4 @@ async def main(url: str, scratch: str) -> None:
 
 if __name__ == "__main__":
     address, _, folder = given()
-    with tempfile.TemporaryDirectory(dir=folder) as home:
-        asyncio.run(main(address, home))
+    asyncio.run(main(address, new_folder(folder)))
