@@ -26,12 +26,14 @@ def recorder(store: Store, run_id: str, label: str = "") -> Record:
     `label` (one or more names joined by "/") tells attempts at equal steps apart: a document's key
     and the number of its chunk.
     """
-    folder = folder_of(run_id) + (f"{label}/" if label else "")
+    # Beside those of the document's other chunks: a folder for each would take as long again.
+    place = folder_of(run_id) + (f"{label}-" if label else "")
 
     async def record(attempt: Attempt) -> None:
-        key = f"{folder}{attempt.step}-{attempt.number}.json"
+        key = f"{place}{attempt.step}-{attempt.number}.json"
         # Without indent: that would take the slow encoder, on every call.
-        data = json.dumps(as_json(attempt), ensure_ascii=False).encode("utf-8", "replace")
+        told = {"label": label, **as_json(attempt)}
+        data = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
         await asyncio.to_thread(store.write, key, data)
 
     return record
@@ -58,10 +60,8 @@ def as_json(attempt: Attempt) -> dict[str, Any]:
 def read_trace(store: Store, run_id: str) -> list[dict[str, Any]]:
     """Every attempt recorded for a run, in the order in which they began; empty if none was."""
     attempts: list[dict[str, Any]] = []
-    folder = folder_of(run_id)
-    for key in store.list(folder):
+    for key in store.list(folder_of(run_id)):
         data = store.read(key)
         if data is not None:
-            label = key.removeprefix(folder).rpartition("/")[0]
-            attempts.append({"label": label, **json.loads(data)})
+            attempts.append(json.loads(data))
     return sorted(attempts, key=lambda attempt: str(attempt["started_at"]))

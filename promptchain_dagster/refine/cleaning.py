@@ -23,6 +23,7 @@ _PAGE_END = re.compile(r"\f+")
 # A ligature that extraction set apart from its own word ("ﬁ eld"): only one that stands alone
 # before a small letter, and is no word by itself; "8 ﬂ oz" and the end of "sci-ﬁ" stay apart.
 _LONE_LIGATURE = re.compile(r"(?<![\w-])(?<!\d )([\ufb01-\ufb04]) (?=[a-z])")
+_LIGATURE = re.compile("[\ufb00-\ufb06]")
 _LIGATURES = {
     0xFB00: "ff",
     0xFB01: "fi",
@@ -44,18 +45,27 @@ def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     as it is. Cleaning twice changes nothing more.
     """
     warnings: list[str] = []
-    if _SURROGATE.search(text):
+    # Each character once. What matches nothing in there matches nothing in the text, which holds
+    # none of it as a rule, and is then read once and not ten times.
+    characters = "".join(set(text))
+    if _SURROGATE.search(characters):
         # Pairs are one character in two halves; what has no other half can't be encoded.
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    text = _LINE_END.sub("\n", text)
+        characters = "".join(set(text))
+    if _LINE_END.search(characters):
+        text = _LINE_END.sub("\n", text)
     if nuls := text.count("\0"):
         place = text.index("\0")
         around = text[max(0, place - 20) : place + 20]
         warnings.append(f"{nuls} NUL characters removed, letters may be missing: {around!a}")
-    text = _NOTHING.sub("", text)
-    text = _SEPARATOR.sub(" ", text)
-    text = _PAGE_END.sub(" ", _PAGE_END_AT_LINE.sub("", text))
-    text = _LONE_LIGATURE.sub(r"\1", text).translate(_LIGATURES)
+    if _NOTHING.search(characters):
+        text = _NOTHING.sub("", text)
+    if _SEPARATOR.search(characters):
+        text = _SEPARATOR.sub(" ", text)
+    if "\f" in characters:
+        text = _PAGE_END.sub(" ", _PAGE_END_AT_LINE.sub("", text))
+    if _LIGATURE.search(characters):
+        text = _LONE_LIGATURE.sub(r"\1", text).translate(_LIGATURES)
     return _LONG_BLANK.sub(_shorter, text), tuple(warnings)
 
 
