@@ -1,9 +1,11 @@
-"""The workload as one run of `summarize_documents`, its events in SQLite on disk as by default.
+"""The workload as one run of `summarize_documents`, its events in SQLite on disk as the shipped
+`dagster.yaml` has them.
 
 The clock runs inside the op: from the first call to the last event that is stored.
 """
 
 import os
+import shutil
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -16,6 +18,7 @@ import dagster as dg
 
 from benchmarks.child import new_folder, parameters, tell
 from benchmarks.workload import CHUNK_TOKENS, MAX_WORDS, MODEL, Workload
+from promptchain_dagster import pipelines
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.models import ChatModel
 from promptchain_dagster.pipelines.collections.batches import DOCUMENT_SUMMARY, batches
@@ -24,6 +27,7 @@ from promptchain_dagster.pipelines.summary_assets import summary_assets
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.store import open_store
 
+DAGSTER_YAML = Path(pipelines.__file__).with_name("dagster.yaml")
 SETTINGS = RefineSettings(chunk_tokens=CHUNK_TOKENS, max_words=MAX_WORDS)
 _EVENTS = (
     dg.DagsterEventType.ASSET_MATERIALIZATION,
@@ -89,7 +93,9 @@ def main(
     documents = folder / "documents"
     documents.mkdir()
     (folder / "dagster").mkdir()
-    with dg.DagsterInstance.local_temp(str(folder / "dagster")) as instance:
+    shutil.copyfile(DAGSTER_YAML, folder / "dagster" / "dagster.yaml")
+    os.environ["DAGSTER_HOME"] = str(folder / "dagster")
+    with dg.DagsterInstance.get() as instance:
         register(workload, documents, home, instance)
         keys = instance.get_dynamic_partitions("documents")
         (batch,) = batches(keys, keys, max_partitions_per_run=len(keys))

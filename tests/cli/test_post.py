@@ -9,6 +9,7 @@ import dagster as dg
 
 from tests.cli.conftest import Command, outline
 from tests.support.chat_server import ChatServer, error
+from tests.support.dagster_home import instance_at
 
 BRIEF = ("--brief", "Why tests pay.", "--audience", "developers")
 USAGE = {"input_tokens", "output_tokens", "cost_usd", "calls_without_usage"}
@@ -48,7 +49,7 @@ def test_spec_two_then_four_sections_give_a_post_and_one_json_object(
         frozenset({"step", "attempt", "output", "errors"})
     }
     assert result["attempts"][0]["errors"] == ["2 sections, need 4 to 6"]
-    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+    with instance_at(dagster_home) as instance:
         run = instance.get_run_by_id(result["run_id"])
     assert run is not None
     assert (run.job_name, run.status) == ("gate_with_retry", dg.DagsterRunStatus.SUCCESS)

@@ -15,6 +15,7 @@ from promptchain_dagster.cli.bad_input import BadInput
 from promptchain_dagster.cli.post import GATE_WITH_RETRY, GATED_EXIT
 from promptchain_dagster.cli.runs import set_dagster_home
 from tests.cli.conftest import ROOT
+from tests.support.dagster_home import instance_at
 
 
 def test_help_loads_neither_dagster_nor_openai_nor_a_tokenizer() -> None:
@@ -64,11 +65,10 @@ def test_the_instance_file_is_one_that_dagster_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An instance opens on it, with telemetry off."""
-    import dagster as dg
 
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "made"))
     folder = set_dagster_home()
-    with dg.DagsterInstance.from_config(str(folder)) as instance:
+    with instance_at(folder) as instance:
         assert not instance.telemetry_enabled
 
 

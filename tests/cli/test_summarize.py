@@ -10,6 +10,7 @@ import dagster as dg
 
 from tests.cli.conftest import Command
 from tests.support.chat_server import HANG, Answer, ChatServer, Request, error, reply
+from tests.support.dagster_home import instance_at
 
 ENTRY = {
     "path",
@@ -75,7 +76,7 @@ def test_a_folder_gives_an_entry_for_each_document_and_a_second_run_costs_nothin
     assert calls_again == again.json["model_calls"] == 0
     assert again.json["documents"][1]["resumed_from"] == chunks
     assert len(server.requests) == 2 * chunks
-    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+    with instance_at(dagster_home) as instance:
         run = instance.get_run_by_id(story["run_id"])
     assert run is not None
     assert (run.job_name, run.status) == ("summarize_documents", dg.DagsterRunStatus.SUCCESS)
@@ -113,7 +114,7 @@ def test_many_documents_are_one_run_and_each_is_recorded(
     assert "zip archive" in documents[4]["error"]
     assert done.json["model_calls"] == len(server.requests) == 4
     (run_id,) = {one["run_id"] for one in documents}
-    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+    with instance_at(dagster_home) as instance:
         run = instance.get_run_by_id(run_id)
         partitions = instance.get_dynamic_partitions("documents")
         made = instance.get_materialized_partitions(dg.AssetKey("document_summary"))
@@ -223,7 +224,7 @@ def test_an_interrupt_keeps_what_is_done_and_the_same_command_pays_for_the_rest_
     assert again.json["documents"][0]["resumed_from"] == 2
     assert sent + sent_again == first["chunks"] + 1 + 1
     assert again.json["model_calls"] == sent_again
-    with dg.DagsterInstance.from_config(str(dagster_home)) as instance:
+    with instance_at(dagster_home) as instance:
         run = instance.get_run_by_id(first["run_id"])
     assert run is not None
     assert run.status == dg.DagsterRunStatus.CANCELED

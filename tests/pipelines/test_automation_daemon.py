@@ -15,6 +15,7 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.refine.documents import document_key
 from promptchain_dagster.store import open_store
 from tests.support.chat_server import Answer, ChatServer, Request, reply
+from tests.support.dagster_home import instance_at
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 150.0
@@ -132,7 +133,7 @@ def test_f20_the_daemon_summarizes_what_is_new_or_changed_once_and_nothing_else(
 
         for animal in ("ant", "bee", "cat"):
             write(f"{animal}.txt", f"The story of an animal: {animal} by name.")
-        with dg.DagsterInstance.from_config(str(deployed.dagster_home)) as instance:
+        with instance_at(deployed.dagster_home) as instance:
 
             def ended(runs: int) -> bool:
                 found = instance.get_runs()

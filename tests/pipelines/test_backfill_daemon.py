@@ -22,6 +22,7 @@ from tests.pipelines.document_collection import SUMMARY, Collection
 from tests.pipelines.document_collection import answer as summary_of
 from tests.pipelines.test_summary_processes import CONFIG, Answers
 from tests.support.chat_server import Answer, ChatServer, Request, free_port_url, reply
+from tests.support.dagster_home import instance_at
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120.0
@@ -89,7 +90,7 @@ class Deployment:
         (folder / "workspace.yaml").write_text(
             yaml.safe_dump({"load_from": [{"python_file": file}]})
         )
-        self.instance = dg.DagsterInstance.from_config(str(dagster_home))
+        self.instance = instance_at(dagster_home)
         self.collection = Collection(folder, self.instance)
         self._url = free_port_url().removesuffix("/v1")
         self._environment = {

@@ -10,9 +10,10 @@ SHIPPED = Path(__file__).parents[2] / "promptchain_dagster" / "pipelines" / "dag
 
 
 @pytest.fixture
-def instance(tmp_path):
+def instance(tmp_path, monkeypatch):
     shutil.copyfile(SHIPPED, tmp_path / "dagster.yaml")
-    with dg.DagsterInstance.from_config(str(tmp_path)) as made:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    with dg.DagsterInstance.get() as made:
         yield made
 
 

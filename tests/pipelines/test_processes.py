@@ -19,6 +19,7 @@ from promptchain_dagster.pipelines.summaries import incremental_refine
 from promptchain_dagster.store import open_store
 from tests.pipelines.scripted import outline
 from tests.support.chat_server import HANG, Answer, ChatServer, Request
+from tests.support.dagster_home import instance_at
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789abcdefghijkl"
@@ -81,7 +82,7 @@ def test_f26_the_example_runs_as_the_readme_shows_and_the_key_is_nowhere(tmp_pat
     assert len(server.requests) == 3
     sent = [{k.lower(): v for k, v in one.headers.items()} for one in server.requests]
     assert {headers["authorization"] for headers in sent} == {f"Bearer {KEY}"}
-    with dg.DagsterInstance.from_config(str(deployment.dagster_home)) as instance:
+    with instance_at(deployment.dagster_home) as instance:
         result = deployment.result(only_run(instance).run_id)
     assert (result["status"], result["post"]) == ("completed", "A whole post.")
     assert KEY not in said
@@ -100,7 +101,7 @@ def test_each_op_may_have_a_process_of_its_own(tmp_path: Path) -> None:
         process = deployment.start("incremental_refine", file)
         said, _ = process.communicate(timeout=200)
     assert process.returncode == 0, said
-    with dg.DagsterInstance.from_config(str(deployment.dagster_home)) as instance:
+    with instance_at(deployment.dagster_home) as instance:
         run_id = only_run(instance).run_id
         pids = {entry.pid for entry in _starts(instance, run_id)}
     result = deployment.result(run_id)
@@ -130,7 +131,7 @@ def test_f1_f24_a_killed_run_leaves_no_lock_and_its_retry_is_complete(
         for name in ("PROMPTCHAIN_HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL", "PROMPTCHAIN_MODEL"):
             monkeypatch.setenv(name, deployment.environment[name])
         monkeypatch.chdir(ROOT)
-        with dg.DagsterInstance.from_config(str(deployment.dagster_home)) as instance:
+        with instance_at(deployment.dagster_home) as instance:
             killed = only_run(instance)
             assert killed.status is dg.DagsterRunStatus.STARTED
             instance.report_run_failed(killed)  # what run monitoring does

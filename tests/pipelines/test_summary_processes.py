@@ -19,6 +19,7 @@ from promptchain_dagster.pipelines.resources import chain_resources
 from tests.pipelines.document_collection import Collection, answer
 from tests.pipelines.test_processes import ROOT, Deployment, only_run
 from tests.support.chat_server import HANG, Answer, ChatServer, Request
+from tests.support.dagster_home import instance_at
 
 CONFIG = {"chunk_tokens": 30, "max_words": 50, "max_in_flight": 4}
 
@@ -47,7 +48,7 @@ class Deployed:
     def __init__(self, folder: Path, url: str) -> None:
         self._deployment, self._folder = Deployment(folder, url), folder
         self.environment = self._deployment.environment
-        self.instance = dg.DagsterInstance.from_config(self.environment["DAGSTER_HOME"])
+        self.instance = instance_at(self.environment["DAGSTER_HOME"])
         self.collection = Collection(folder, self.instance)
 
     def start(self, keys: list[str], **execution: Any) -> subprocess.Popen[str]:
