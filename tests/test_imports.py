@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
-    {"errors", "words", "reattempt", "thinking"},
+    {"errors", "words", "reattempt", "telemetry", "thinking"},
     {"prompts", "models", "store", "tokens"},
     {"chain"},
     {"testing"},
@@ -30,7 +30,7 @@ def _loaded_after(statement: str) -> set[str]:
 
 def test_importing_the_core_loads_neither_dagster_nor_openai_nor_a_tokenizer():
     loaded = _loaded_after("import promptchain_dagster")
-    assert not loaded & {"dagster", "openai", "tiktoken", "genai_prices", "xllamacpp", "obstore"}
+    assert not loaded & {"dagster", "openai", "tiktoken", "genai_prices", "xllamacpp", "obstore", "opentelemetry"}
 
 
 def test_b4_loading_the_definitions_loads_no_model_client_and_no_tokenizer():

@@ -21,6 +21,7 @@ from promptchain_dagster.chain.step import PromptStep, Step, ToolStep
 from promptchain_dagster.errors import GuardRejection
 from promptchain_dagster.models.base import PROBLEMS, Problem
 from promptchain_dagster.models.calls import Call, Calls
+from promptchain_dagster.telemetry import step_span, tell
 
 Record = Callable[[Attempt], Awaitable[None]]
 """Called with every attempt as soon as it is judged; a trace writes it down."""
@@ -59,6 +60,15 @@ async def run_step(
     record: Record | None = None,
 ) -> Accepted | Halted:
     """Run one step on the fields it reads, with its re-attempts; other fields it never sees."""
+    with step_span(step.name) as span:
+        outcome = await _outcome_of(step, fields, calls, record)
+        tell(span, *_of_outcome(outcome))
+    return outcome
+
+
+async def _outcome_of(
+    step: Step, fields: Mapping[str, Any], calls: Calls, record: Record | None
+) -> Accepted | Halted:
     try:
         values = step.guard.admit({name: fields[name] for name in step.reads if name in fields})
         if isinstance(step, PromptStep):
@@ -73,6 +83,14 @@ async def run_step(
             failed_checks=failed,
             messages=(str(rejection),),
         )
+
+
+def _of_outcome(outcome: Accepted | Halted) -> tuple[dict[str, Any], str | None]:
+    attributes: dict[str, Any] = {"promptchain.attempts": len(outcome.attempts)}
+    if isinstance(outcome, Accepted):
+        return attributes, None
+    checks = tuple(one.check for one in outcome.failed_checks)
+    return attributes | {"promptchain.failed_checks": checks or None}, outcome.reason.value
 
 
 class _PromptRun:

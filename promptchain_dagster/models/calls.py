@@ -27,6 +27,7 @@ from promptchain_dagster.models.meter import Meter
 from promptchain_dagster.models.pacing import Pace, slows_down
 from promptchain_dagster.models.spending import Reservation, Spending
 from promptchain_dagster.reattempt import ReAttempt, Sleep
+from promptchain_dagster.telemetry import request_span, tell
 
 log = logging.getLogger(__name__)
 
@@ -172,7 +173,7 @@ class Calls:
             tally.begin_request()
             spent = UNKNOWN_USAGE
             try:
-                completion, error = await self._answer(prompt, schema, cap)
+                completion, error = await self._spanned(prompt, schema, cap)
                 spent = completion.usage if completion else error.usage if error else spent
             finally:
                 # Also where the call is cancelled: the provider may have worked, and bills for it.
@@ -209,6 +210,14 @@ class Calls:
     def _end(self, error: CallError) -> None:
         self.ended_by = self.ended_by or error
         self._pace.end()
+
+    async def _spanned(
+        self, prompt: str, schema: Mapping[str, Any] | None, cap: int | None
+    ) -> tuple[Completion | None, CallError | None]:
+        with request_span(self.model.name, self.model.parameters, cap) as span:
+            completion, error = await self._answer(prompt, schema, cap)
+            tell(span, _of_reply(completion), error.problem.value if error else None)
+        return completion, error
 
     async def _answer(
         self, prompt: str, schema: Mapping[str, Any] | None, cap: int | None
@@ -262,6 +271,18 @@ class _Tally:
         seconds = time.perf_counter() - self._began if self._began else 0.0
         model = completion.model if completion else self.model
         return Call(completion, error, self.requests, self.usage, seconds, model)
+
+
+def _of_reply(completion: Completion | None) -> dict[str, Any]:
+    if completion is None:
+        return {}
+    reason = completion.finish_reason
+    return {
+        "gen_ai.response.model": completion.model,
+        "gen_ai.response.finish_reasons": (reason,) if reason else None,
+        "gen_ai.usage.input_tokens": completion.usage.input_tokens,
+        "gen_ai.usage.output_tokens": completion.usage.output_tokens,
+    }
 
 
 def _may_repeat(error: CallError, at_gate: bool, larger_cap: int | None) -> bool:
