@@ -13,7 +13,8 @@ _NAMES = r"(?:think|thinking|thought|reasoning|analysis|seed:think)"
 OPENS = rf"(?:<{_NAMES}\s*>|\[think\]|◁think▷)"
 """How a think block opens; to be matched without regard to case, as `CLOSES` and `FENCE`."""
 CLOSES = rf"(?:</{_NAMES}\s*>|\[/think\]|◁/think▷)"
-FENCE = r"[ \t]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n`{\[]*)"
+# No more of its own mark follows a fence: else a long line of them is tried at every length.
+FENCE = r"[ \t]*(?P<fence>`{3,}|~{3,}(?!~))(?P<info>[^\n`{\[]*)"
 
 OPENING = re.compile(OPENS, re.IGNORECASE)
 CLOSING = re.compile(CLOSES, re.IGNORECASE)

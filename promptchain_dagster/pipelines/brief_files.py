@@ -16,6 +16,9 @@ VARIABLE = "PROMPTCHAIN_BRIEFS"
 MAX_BYTES = 64 * 1024
 MAX_BRIEFS = 10_000
 _SUFFIXES = (".yaml", ".yml")
+_OF_A_VALUE = (ArithmeticError, AttributeError, LookupError)
+"""What the parser raises for a value that does not go with its tag."""
+_PLAIN_MAPPING = "tag:yaml.org,2002:map"
 
 
 class BriefFolder:
@@ -75,13 +78,8 @@ class BriefFolder:
 
 def parse_brief(data: bytes, name: str) -> Brief:
     """The brief in a YAML file's bytes; `InvalidInput` names the file, the field, the value."""
-    fields = _mapping(data, name)
-    # What is no plain value may refer to itself, and is not looked into.
-    nested = [key for key, value in fields.items() if isinstance(value, (dict, list, set, tuple))]
-    if nested:
-        raise InvalidInput(f"brief {name!r}: {nested[0]} must be one plain value")
     try:
-        return Brief.model_validate(fields)
+        return Brief.model_validate(_mapping(data, name))
     except ValidationError as error:
         told = "; ".join(_problem(detail) for detail in error.errors())
         raise InvalidInput(f"brief {name!r}: {told}") from None
@@ -89,21 +87,33 @@ def parse_brief(data: bytes, name: str) -> Brief:
 
 def _mapping(data: bytes, name: str) -> dict[str, Any]:
     try:
-        text = data.decode("utf-8-sig")
-        node = yaml.compose(text, yaml.SafeLoader)
-        fields = yaml.safe_load(text)
+        loader = yaml.SafeLoader(data.decode("utf-8-sig"))
+        node = loader.get_single_node()
+        _check(node, name)
+        return {str(key): value for key, value in loader.construct_document(node).items()}
+    except InvalidInput:
+        raise
     except UnicodeDecodeError:
         raise InvalidInput(f"brief {name!r} is not UTF-8") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except (yaml.YAMLError, ValueError, RecursionError, *_OF_A_VALUE) as error:
+        reason = " ".join(str(error).split())[:200] or "a value does not go with its tag"
         raise InvalidInput(f"brief {name!r} is no YAML: {reason}") from None
-    if not isinstance(node, yaml.MappingNode):
+
+
+def _check(node: yaml.Node | None, name: str) -> None:
+    """A brief is plain values under plain keys, seen before anything is made of them: what is
+    nested may refer to itself, or grow without bounds when it is merged."""
+    if not isinstance(node, yaml.MappingNode) or node.tag != _PLAIN_MAPPING:
         raise InvalidInput(f"brief {name!r} must be a mapping: brief, audience, …")
-    written = [str(key.value) for key, _ in node.value]
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise InvalidInput(f"brief {name!r}: a key must be a plain name")
+        if not isinstance(value, yaml.ScalarNode):
+            raise InvalidInput(f"brief {name!r}: {key.value} must be one plain value")
+    written = [key.value for key, _ in node.value]
     # YAML itself would let the last one win (a10).
     if twice := sorted({key for key in written if written.count(key) > 1}):
         raise InvalidInput(f"brief {name!r}: {', '.join(twice)} stands there twice")
-    return {str(key): value for key, value in fields.items()}
 
 
 def _problem(detail: Any) -> str:
@@ -113,4 +123,11 @@ def _problem(detail: Any) -> str:
     field = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "missing":
         return f"{field} is missing"
-    return f"{field}: {message}, got {repr(detail['input'])[:100]}"
+    return f"{field}: {message}, got {_shown(detail['input'])}"
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:100]
+    except ValueError:  # Python's limit on the digits of an integer
+        return "a number of thousands of digits"

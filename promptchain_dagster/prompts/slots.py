@@ -68,11 +68,7 @@ class ParsedTemplate:
 
 def read_template(text: str, prompt: str) -> ParsedTemplate:
     """Parse `text`; raise ChainDefinitionError, naming `prompt` and the line, if it can't work."""
-    try:
-        tree = _JINJA.parse(text)
-    except TemplateSyntaxError as error:
-        raise _refusal(prompt, error.lineno, str(error.message)) from error
-    parts = tuple(_parts(tree.body, prompt))
+    parts = tuple(_parts(_parsed(text, prompt).body, prompt))
     layout = "".join(_layout(parts))
     tags = _own_tags(layout, prompt)
     pattern = lookalikes(tags)
@@ -82,6 +78,21 @@ def read_template(text: str, prompt: str) -> ParsedTemplate:
     if not variables:
         raise ChainDefinitionError(f"prompt {prompt}: no slot in it, so it reads no field")
     return ParsedTemplate(parts, variables, frozenset(tags), pattern)
+
+
+def _parsed(text: str, prompt: str) -> nodes.Template:
+    try:
+        text.encode()
+        return _JINJA.parse(text)
+    except TemplateSyntaxError as error:
+        raise _refusal(prompt, error.lineno, str(error.message)) from error
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        raise _refusal(prompt, line, "half of a surrogate pair, not a character") from None
+    except RecursionError:
+        raise ChainDefinitionError(f"prompt {prompt}: nested too deeply to be read") from None
+    except ValueError as error:  # Python's limit on the digits of an integer
+        raise ChainDefinitionError(f"prompt {prompt}: {error}") from None
 
 
 def _refusal(prompt: str, line: int, problem: str) -> ChainDefinitionError:

@@ -27,8 +27,8 @@ class PromptTemplate:
     def __init__(self, text: str, name: str = "prompt") -> None:
         self.text = text
         self.name = name
-        self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         parsed = read_template(text, name)
+        self.fingerprint = hashlib.sha256(text.encode()).hexdigest()
         self.tags = parsed.tags
         self.has_errors_slot = ERRORS in parsed.variables
         self.variables = parsed.variables - {ERRORS}

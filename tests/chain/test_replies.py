@@ -326,6 +326,15 @@ def test_a_million_characters_of_garbage_fail_cleanly(unit):
     clean_text(garbage)
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("rest", ["{}", "{}\x01", "\n{}\n~~~"])
+def test_a_fence_without_end_is_read_in_linear_time(rest):
+    """A line of a mark that no fence can be."""
+    text = "~" * 1_000_000 + rest
+    assert parse_object(text).value == {}
+    assert clean_text(text + "{") == text + "{"
+
+
 @pytest.mark.parametrize("depth", [101, 5_000, 200_000])
 def test_nesting_without_end_is_a_fault(depth):
     """Deep objects would exhaust the stack of whatever reads them next."""

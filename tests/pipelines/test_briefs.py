@@ -68,10 +68,23 @@ def test_a_brief_has_the_defaults_of_the_chain() -> None:
         ("brief: a\nbrief: b\naudience: c\n", "brief stands there twice"),
         ("brief: [a]\naudience: c\n", "brief must be one plain value"),
         ("a: &a [1]\nbrief: &b [*a, *b]\naudience: c\n", "must be one plain value"),
-        ("brief: !!python/object/apply:os.system ['true']\naudience: a\n", "is no YAML"),
+        (
+            "brief: !!python/object/apply:os.system ['true']\naudience: a\n",
+            "brief must be one plain",
+        ),
+        ("brief: !!python/name:os.system\naudience: a\n", "is no YAML"),
+        ("brief: !!int ''\naudience: a\n", "is no YAML"),
+        ("!!int ''", "must be a mapping"),
+        ("!!set {brief, audience}", "must be a mapping"),
+        ("brief: !!bool maybe\naudience: a\n", "is no YAML"),
+        ("brief: !!timestamp soon\naudience: a\n", "is no YAML"),
+        (f"brief: {'1:' * 9000}1.5\naudience: a\n", "is no YAML"),
+        (f"{GOOD}word_count: 0x{'f' * 9000}\n", "got a number of thousands of digits"),
+        (f"{GOOD}word_count: {'1:' * 9000}1\n", "got a number of thousands of digits"),
+        ("<<: {brief: a, audience: b}\n", "<< must be one plain value"),
         ("brief: 'open\n", "is no YAML"),
         ("{" * 5000, "is no YAML"),
-        ("? [a, b]\n: c\n", "is no YAML"),
+        ("? [a, b]\n: c\n", "a key must be a plain name"),
         ("brief: a\n---\nbrief: b\n", "is no YAML"),
     ],
 )
@@ -88,6 +101,14 @@ def test_nested_aliases_are_not_written_out() -> None:
     """Sixteen lines that stand for two to the power of forty items."""
     levels = [f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}, *a{n - 1}, *a{n - 1}]" for n in range(1, 20)]
     text = "\n".join(["a0: &a0 [x, x]", *levels, GOOD])
+    with pytest.raises(InvalidInput, match="a0 must be one plain value"):
+        parse_brief(text.encode(), "b")
+
+
+def test_merged_mappings_are_not_written_out() -> None:
+    """Forty mappings, each ten times the one before: some parsers merge them all."""
+    levels = [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 40)]
+    text = "\n".join(["a0: &a0 {k: v, l: w}", *levels, GOOD])
     with pytest.raises(InvalidInput, match="a0 must be one plain value"):
         parse_brief(text.encode(), "b")
 

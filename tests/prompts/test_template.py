@@ -117,6 +117,16 @@ def test_d16_a_value_is_never_read_as_a_template(text):
         ("<a>{{ x }}</a> <{{ y }}>", "part of a tag's name"),
         ("<ab>{{ x }}</ab> </ a{{ y }}>", "part of a tag's name"),
         ("{{ x }} {{ errors }}", "errors"),
+        ("{{ x.__class__.__mro__ }}", "Getattr"),
+        ("{{ cycler.__init__.__globals__.os.popen('id').read() }}", "Call"),
+        ("{{ '%s'|format(x) }}", "Filter"),
+        ("{{ 'a' * 10**9 }}", "Mul"),
+        ("{% for a in range(10**10) %}{{ x }}{% endfor %}", "For"),
+        ("{% import 'os' as os %}{{ x }}", "Import"),
+        ("{% if x %}" * 5000 + "{% endif %}" * 5000, "nested too deeply"),
+        ("{{ " + "(" * 5000 + "x" + ")" * 5000 + " }}", "nested too deeply"),
+        ("{{ " + "9" * 5000 + " }}", "digits"),
+        ("a\n{\ud800%", "line 2: half of a surrogate pair"),
     ],
 )
 def test_d16_a_template_that_cannot_work_is_refused_when_it_is_defined(text, says):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promptchain_dagster.refine.checkpoints import Trail
 from promptchain_dagster.refine.outcome import Stopped, Summarized
 from promptchain_dagster.store import open_store
 from promptchain_dagster.testing import ScriptedChatModel
@@ -232,6 +233,8 @@ DAMAGES: list[Callable[[bytes], bytes]] = [
     lambda data: b"[" * 100_000,
     lambda data: b'{"summary": 5}',
     lambda data: data + b"}",
+    lambda data: data + b" ",
+    lambda data: data.decode().encode("utf-16"),
 ]
 
 
@@ -256,6 +259,22 @@ def test_d12_a_damaged_checkpoint_is_reported_and_the_last_good_one_used(
     again = fold(chunks_of(*texts), [], tmp_path)
     assert (again.summary, again.warnings) == (outcome.summary, ())
     assert expected.chunks == damaged
+
+
+def test_d12_no_bit_of_a_checkpoint_can_change_unnoticed() -> None:
+    """Nor one that leaves its meaning as it was, as in the escape of a control character."""
+    store = MemoryStore()
+    trail = Trail(store, ["3f" * 32])
+    trail.save(1, 'Él said:\x1f "no".')
+    assert trail.furthest().summary == 'Él said:\x1f "no".'
+    (key, good), *_ = store.objects.items()
+    for bit in range(8 * len(good)):
+        changed = bytearray(good)
+        changed[bit // 8] ^= 1 << bit % 8
+        store.objects[key] = bytes(changed)
+        found = trail.furthest()
+        assert (found.index, found.summary) == (0, ""), bytes(changed)
+        assert "damaged" in found.warnings[0]
 
 
 def checkpoint_key(store: Any, index: int) -> str:
