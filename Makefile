@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
 PEERS := .venv-bench
 
-.PHONY: setup demo test ui check lint bench lock clean
+.PHONY: setup demo test ui check lint docs bench lock clean
 
 setup: $(STAMP)
 
@@ -36,7 +36,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-check: lint test
+# Links within are checked: one that leads nowhere is an error.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+
+check: lint docs test
 
 # The peers have an environment of their own; without it the benchmarks run all the same.
 bench: setup
