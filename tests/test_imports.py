@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
-    {"errors", "words", "reattempt", "telemetry", "thinking"},
+    {"errors", "files", "words", "reattempt", "telemetry", "thinking"},
     {"prompts", "models", "store", "tokens"},
     {"chain"},
     {"testing"},

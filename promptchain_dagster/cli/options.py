@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_HOME = ".promptchain"
+MAX_TEXT_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,13 @@ def text_or_file(option: str, value: str) -> str:
 
     name = value[1:]
     try:
-        data = Path(name).read_bytes()
+        with Path(name).open("rb") as file:
+            data = file.read(MAX_TEXT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise BadInput(f"{option}: file {name!r} can't be read: {reason}") from None
+    if len(data) > MAX_TEXT_BYTES:
+        raise BadInput(f"{option}: file {name!r} has over {MAX_TEXT_BYTES:,} bytes")
     marked = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if marked else "utf-8-sig")

@@ -60,11 +60,19 @@ def _sources(path: str) -> Iterator[Source]:
 
 
 def _supported(folder: str) -> Iterator[str]:
-    """Files of a supported kind at any depth; hidden ones and linked folders are left out."""
+    """Files of a supported kind at any depth.
+
+    Left out are hidden ones, linked folders, and links that lead out of the folder: whoever fills
+    it has not thereby a say in which of this machine's files a model sees.
+    """
     from promptchain_dagster.refine.documents import SUPPORTED
 
+    inside = os.path.join(os.path.realpath(folder), "")
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in files:
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in SUPPORTED:
-                yield os.path.join(place, name)
+            path = os.path.join(place, name)
+            if name.startswith(".") or os.path.splitext(name)[1].lower() not in SUPPORTED:
+                continue
+            if not os.path.islink(path) or os.path.realpath(path).startswith(inside):
+                yield path

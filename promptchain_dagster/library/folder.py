@@ -79,21 +79,8 @@ class Folder:
 
     def load(self, path: str) -> Document:
         """The document at the relative `path`; raises `InvalidInput` where it can't be read."""
-        full = os.path.join(self.root, path)
-        try:
-            leads_to = os.path.realpath(full)
-        except ValueError as error:  # a NUL in the path
-            raise InvalidInput(f"document {full!r} can't be read: {error}") from error
-        if not leads_to.startswith(os.path.join(os.path.realpath(self.root), "")):
-            raise InvalidInput(f"document {full!r} leads out of the folder {self.root!r}")
-        return dataclasses.replace(load_file(full), path=path, key=document_key(path))
-
-
-def load_file(path: str) -> Document:
-    """`load_document`, but what is neither a file nor a folder is refused: a pipe has no end."""
-    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
-        raise InvalidInput(f"document {path!r} is no regular file")
-    return load_document(path)
+        document = load_document(os.path.join(self.root, path), within=self.root)
+        return dataclasses.replace(document, path=path, key=document_key(path))
 
 
 def _listed(entry: os.DirEntry[str], place: str, inside: str) -> Listed | None:

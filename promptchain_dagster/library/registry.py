@@ -15,8 +15,8 @@ from datetime import datetime, timezone
 from typing import Any, cast
 
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.library.folder import Folder, load_file
-from promptchain_dagster.refine.documents import Document, document_key
+from promptchain_dagster.library.folder import Folder
+from promptchain_dagster.refine.documents import Document, document_key, load_document
 from promptchain_dagster.refine.source import Source
 from promptchain_dagster.store import Store
 
@@ -132,7 +132,7 @@ class Registry:
 
     def _load(self, path: str, root: str | None) -> Document:
         if root is None:
-            return load_file(path)
+            return load_document(path)
         return (self._folder or Folder(root)).load(path)
 
     def _relative(self, full: str) -> str | None:

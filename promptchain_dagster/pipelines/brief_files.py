@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from promptchain_dagster.blog_post import Brief
 from promptchain_dagster.errors import InvalidInput
+from promptchain_dagster.files import open_regular
 from promptchain_dagster.refine.documents import document_key
 
 VARIABLE = "PROMPTCHAIN_BRIEFS"
@@ -55,7 +56,8 @@ class BriefFolder:
     def read(self, path: str) -> Brief:
         """The brief at `path` in the folder."""
         try:
-            with (self.root / path).open("rb") as file:
+            what, root = f"brief {path!r}", str(self.root)
+            with open_regular(os.path.join(root, path), what, within=root) as file:
                 data = file.read(MAX_BYTES + 1)
         except OSError as error:
             raise InvalidInput(f"brief {path!r} can't be read: {error.strerror}") from error

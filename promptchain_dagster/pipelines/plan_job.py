@@ -10,7 +10,7 @@ from pydantic import Field
 
 from promptchain_dagster.errors import PromptChainError
 from promptchain_dagster.library.collection_plan import CollectionPlan, numbers_of, plan_collection
-from promptchain_dagster.library.folder import Folder, load_file
+from promptchain_dagster.library.folder import Folder
 from promptchain_dagster.library.recipe import digest_of
 from promptchain_dagster.library.state import Done, SetAside, State
 from promptchain_dagster.pipelines import metadata as md
@@ -21,7 +21,7 @@ from promptchain_dagster.pipelines.executor import in_process_by_default
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.run_async import run_async
 from promptchain_dagster.refine.checkpoints import Checkpoints
-from promptchain_dagster.refine.documents import document_key
+from promptchain_dagster.refine.documents import document_key, load_document
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Source
 from promptchain_dagster.refine.threads import in_thread
@@ -121,10 +121,11 @@ def _given(paths: Sequence[str]) -> list[Source]:
         if os.path.isdir(full):
             folder = Folder(full)
             inside = [os.path.join(full, file.path) for file in folder.list().files]
+            load = partial(load_document, within=full)
         else:
-            inside = [full]
+            inside, load = [full], load_document
         for file in inside:
-            found.setdefault(file, Source(document_key(file), partial(load_file, file)))
+            found.setdefault(file, Source(document_key(file), partial(load, file)))
     return list(found.values())
 
 

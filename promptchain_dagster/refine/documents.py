@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from promptchain_dagster.errors import InvalidInput
+from promptchain_dagster.files import open_regular
 from promptchain_dagster.refine.cleaning import clean_text
 from promptchain_dagster.words import has_words
 
 SUPPORTED = (".txt", ".text", ".md", ".markdown")
 LEAST_WORDS = 3
+MAX_BYTES = 256 * 1024 * 1024
+"""A larger file is refused: one document must not take the memory of all the others."""
 
 _BOMS = (  # the longer first: UTF-32's begins with UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -57,16 +60,20 @@ class Document:
 def load_document(
     path: str | os.PathLike[str],
     *,
+    within: str | None = None,
     encoding: str | None = None,
     fallback_encoding: str = "cp1252",
 ) -> Document:
     """Read a .txt or .md file: UTF-8, or by its byte-order mark, or else in the fallback.
 
+    Where it lies `within` a folder, no link leads out of that, also none that is put there while
+    it is read.
+
     The fallback gives a warning that names the file (g2); an explicit `encoding` is taken at its
     word. Raises InvalidInput, naming the path, for what can't be read or isn't text.
     """
     name = os.fspath(path)
-    text, warnings = _decode(_read(name), name, encoding, fallback_encoding)
+    text, warnings = _decode(_read(name, within), name, encoding, fallback_encoding)
     text, losses = clean_text(text)
     warnings += [f"{name!r}: {loss}" for loss in losses]
     return Document(name, document_key(name), text, tuple(warnings))
@@ -85,7 +92,7 @@ def document_key(path: str) -> str:
     return f"{slug}-{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
-def _read(name: str) -> bytes:
+def _read(name: str, within: str | None) -> bytes:
     supported = ", ".join(SUPPORTED)
     try:
         file = Path(name)
@@ -96,7 +103,11 @@ def _read(name: str) -> bytes:
                 f"document {name!r}: files of kind {file.suffix or '(no extension)'!r} "
                 f"are not supported, only {supported}"
             )
-        return file.read_bytes()
+        with open_regular(name, f"document {name!r}", within=within) as stream:
+            data = stream.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise InvalidInput(f"document {name!r} has over {MAX_BYTES:,} bytes")
+        return data
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
