@@ -22,7 +22,7 @@ from promptchain_dagster.models.base import (
     Problem,
 )
 from promptchain_dagster.models.prices import context_window
-from promptchain_dagster.models.redact import redact
+from promptchain_dagster.models.redact import redact, without_key
 from promptchain_dagster.models.settings import (
     DEFAULT_OPENAI_MODEL,
     DEFAULT_TIMEOUT_SECONDS,
@@ -127,6 +127,7 @@ class OpenAIModel:
             answer = await self._client.post(
                 "/chat/completions", cast_to=str, body=body, options=_AS_ADDRESSED
             )
+            answer = without_key(answer, self._key)
             return wire.completion_of(answer, self.name, priced=self._priced)
         except Exception as error:
             failure = self._call_error(error)

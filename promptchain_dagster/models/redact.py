@@ -8,6 +8,7 @@ LONGEST = 300
 """Characters of a server's own words that are kept."""
 
 _MASK = "[redacted]"
+_A_SECRET = 16
 _PART = 6
 """So many characters of the key in a row give it away."""
 
@@ -15,6 +16,14 @@ _PART = 6
 _LOOKS_LIKE_KEY = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai)[-_][\w*.…\-]{4,}|[\w\-]*\*{3,}[\w\-*]*|(?i:bearer\s+)\S+"
 )
+
+
+def without_key(answer: str, key: str | None) -> str:
+    """A server's good answer, all of which may be kept, without the key that some echo.
+
+    A key of under 16 characters is a placeholder for servers that need none, and may be a word.
+    """
+    return answer.replace(key, _MASK) if key and len(key) >= _A_SECRET else answer
 
 
 def redact(text: str, key: str | None) -> str:

@@ -99,7 +99,7 @@ _ANNOUNCES = re.compile(
 _TITLE = re.compile(rf"{_SUMMARY}(?: of {_PART})?(?: \([^)]*)?")
 _FIRST_LINE = re.compile(r"[^:\n]{1,300}(?:\n|:[*_]{0,3}(?=\s|\Z))")
 _FIRST_SENTENCE = re.compile(r"[^.\n]{1,300}(?:\.(?=\s)|\n)")
-_LAST_LINE = re.compile(r"\n[^\n]{1,300}\Z")
+_LONGEST_LINE = 301  # with the line end before it
 _SENTENCES = re.compile(r"[.!?]+[)*_]*(?:\s+|\Z)|\n+")
 _IN_TAGS = re.compile(r"<(\w*summary\w*)>((?:(?!</?\1>).)*)</\1>", re.DOTALL | re.IGNORECASE)
 _MARKS = re.compile(r"[*_#>\[\]\"“”]+")
@@ -119,9 +119,7 @@ def summary_in(reply: str, earlier: str = "") -> str | None:
         text = _out_of_tags(text[end:].strip())
         if not text or _says_no_change(text):
             return None
-    while (last := _LAST_LINE.search(text)) and _closes(last[0].strip()):
-        text = text[: last.start()].strip()
-    return text or None
+    return text[: _start_of_closing_remarks(text)] or None
 
 
 def _out_of_tags(text: str) -> str:
@@ -148,6 +146,19 @@ def _end_of_lead_in(text: str) -> int:
             return first.end()
     first = _FIRST_SENTENCE.match(text)
     return first.end() if first and _is_remark(_plain(first[0])) else 0
+
+
+def _start_of_closing_remarks(text: str) -> int:
+    """Where what goes before the remarks on the last lines of `text` ends."""
+    end = len(text)
+    while (line_end := text.rfind("\n", 0, end)) >= 0:
+        if end - line_end > _LONGEST_LINE or not _closes(text[line_end:end].strip()):
+            break
+        # Of a model that says one thing over and over, no line is looked at twice.
+        end = line_end
+        while text[end - 1].isspace():
+            end -= 1
+    return end
 
 
 def _closes(line: str) -> bool:

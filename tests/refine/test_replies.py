@@ -155,6 +155,13 @@ def test_d1_a_closing_remark_is_not_part_of_the_summary() -> None:
     assert summary_in("The king died.\n\n(No other changes were made.)") == "The king died."
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("line", ["(No changes.)", "The summary stands.", "Summary:", " ", "x"])
+def test_a_reply_that_says_one_thing_over_and_over_is_read_in_linear_time(line: str) -> None:
+    """As a model does that has lost its way, until its limit ends it."""
+    assert summary_in("Anna went.\n" + f"{line}\n" * 50_000 + "(No changes.)", "e")
+
+
 def test_a_long_reply_is_a_summary_whatever_its_words_are() -> None:
     """Only a short reply can be a remark."""
     reply = "the summary of the text " * 40
