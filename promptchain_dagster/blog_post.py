@@ -13,6 +13,7 @@ from promptchain_dagster.chain.accept import NOT_EMPTY, AcceptSpec, Bar, Criteri
 from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.guard import OneLine
 from promptchain_dagster.chain.step import MAX_RETRIES_PER_STEP, PromptStep
+from promptchain_dagster.criteria import headings_match
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.prompts import PromptTemplate
 from promptchain_dagster.words import count_words
@@ -187,49 +188,16 @@ OUTLINE_GATE = AcceptSpec(
 """4 to 6 sections by default, each with a heading and a point that say something."""
 
 
-def _key(line: str) -> str:
-    # "## 2. Why Tests?" and "**Why tests**" are the same heading.
-    return re.sub(r"^[\W\d_]+|\W+$", "", line).casefold()
-
-
-def _follows_outline(draft: str, fields: Mapping[str, Any]) -> Iterable[str]:
-    outline: Outline = fields["outline"]
-    lines = [_key(line) for line in draft.splitlines()]
-    place = 0
-    for section in outline.sections:
-        wanted = _key(section.heading)
-        if wanted not in lines:
-            yield f"the outline's heading {section.heading!r} is missing"
-        elif wanted not in lines[place:]:
-            yield f"the outline's heading {section.heading!r} is out of order"
-        else:
-            place = lines.index(wanted, place) + 1
-
-
-def _keeps_headings(post: str, fields: Mapping[str, Any]) -> Iterable[str]:
-    before, after = _markdown_headings(fields["draft"]), _markdown_headings(post)
-    for key in before.keys() - after.keys():
-        yield f"the draft's heading {before[key]!r} is gone"
-    for key in after.keys() - before.keys():
-        yield f"the heading {after[key]!r} is new"
-    if before.keys() == after.keys() and list(before) != list(after):
-        yield "the draft's headings stand in another order"
-
-
-def _markdown_headings(text: str) -> dict[str, str]:
-    """Each heading's words by its key, in order."""
-    found = re.findall(r"^#{1,6}\s+(.*\S)", text, re.MULTILINE)
-    return {_key(line): line for line in found}
-
-
 def _near_word_count(draft: str, fields: Mapping[str, Any], tolerance: float) -> Iterable[str]:
     words, wanted = count_words(draft), fields["word_count"]
     if abs(words - wanted) > tolerance * wanted:
         yield f"{words} words, asked for about {wanted}"
 
 
-FOLLOWS_OUTLINE = Criterion("follows_outline", _follows_outline)
-KEEPS_HEADINGS = Criterion("keeps_headings", _keeps_headings)
+FOLLOWS_OUTLINE = headings_match(
+    "outline", lambda outline: [one.heading for one in outline.sections], name="follows_outline"
+)
+KEEPS_HEADINGS = headings_match("draft", bar=Bar.STRICT, name="keeps_headings")
 NEAR_WORD_COUNT = Criterion(
     "near_word_count",
     _near_word_count,

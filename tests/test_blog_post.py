@@ -194,7 +194,7 @@ def test_a_draft_that_leaves_the_outline_or_the_length_is_a_warning():
     assert isinstance(outcome, Completed)
     assert [w.split(":")[0] for w in outcome.warnings] == ["draft"] * 4 + ["polish"] * 2
     assert "draft: 5 words, asked for about 800" in outcome.warnings
-    assert "polish: the draft's heading 'Part 1 of it' is gone" in outcome.warnings
+    assert "polish: the draft's heading 'Part 1 of it' is missing" in outcome.warnings
     assert "polish: the heading 'Other' is new" in outcome.warnings
 
 

@@ -10,9 +10,10 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
-    {"errors", "files", "words", "reattempt", "telemetry", "thinking"},
+    {"errors", "files", "words", "reattempt", "telemetry", "thinking", "threads"},
     {"prompts", "models", "store", "tokens"},
     {"chain"},
+    {"criteria"},
     {"testing"},
     {"refine"},
     {"library"},

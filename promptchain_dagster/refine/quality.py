@@ -6,12 +6,12 @@ none of them reads for sense: one that is not met is a reason to look.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from promptchain_dagster.chain.accept import AcceptSpec, Bar, Criterion, Verdict
+from promptchain_dagster.criteria.facts import UNKNOWN_SHARE, unknown_names
 from promptchain_dagster.words import count_words, words_of
 
 PHRASE = 5
@@ -19,12 +19,6 @@ PHRASE = 5
 
 FEW_WORDS = 20
 """A summary, or a fall of its length, below this many words is too short to tell anything."""
-
-_NUMBER = re.compile(r"\d+(?:[.,'\u2019\u00a0\u202f]\d+)*")
-_SEPARATORS = re.compile(r"[.,'\u2019\u00a0\u202f]")
-_SENTENCE = re.compile(r"[.!?:;\n\"“”«»(*•#-]\s*$")
-_WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
-_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,35 +57,6 @@ def repetition(text: str) -> float:
     return 1 - len(set(phrases)) / len(phrases) if phrases else 0.0
 
 
-def names_and_numbers(text: str) -> list[str]:
-    """The numbers in `text`, and its capitalised words that do not begin a sentence, each once.
-
-    In scripts without capitals there are no names to find, and in German most of what is found are
-    nouns.
-    """
-    found = dict.fromkeys(match[0] for match in _NUMBER.finditer(text))
-    for match in _WORD.finditer(text):
-        before = text[max(0, match.start() - 4) : match.start()]
-        begins = not before.strip() or _SENTENCE.search(before)
-        if match[0][0].isupper() and len(match[0]) > 1 and not begins:
-            found[match[0]] = None
-    return list(found)
-
-
-def not_in(text: str, names: Iterable[str]) -> list[str]:
-    """Those of `names` that do not occur in `text`, whatever the case and the marks in numbers."""
-    folded = text.casefold()
-    missing = [name for name in names if name.casefold() not in folded]
-    if not any(name[0].isdigit() for name in missing):
-        return missing
-    plain = _NUMBER.sub(lambda match: _SEPARATORS.sub("", match[0]), folded)
-    return [name for name in missing if _plain(name) not in plain]
-
-
-def _plain(name: str) -> str:
-    return _SEPARATORS.sub("", name) if name[0].isdigit() else name.casefold()
-
-
 def _is_within_cap(summary: str, fields: Mapping[str, Any]) -> Iterable[str]:
     made: Made = fields["made"]
     if (words := count_words(summary)) > made.max_words:
@@ -122,11 +87,7 @@ def _does_not_repeat(summary: str, fields: Mapping[str, Any], most: float) -> It
 
 def _is_of_the_document(summary: str, fields: Mapping[str, Any], most: float) -> Iterable[str]:
     made: Made = fields["made"]
-    names = names_and_numbers(summary)
-    missing = not_in(made.text, names)
-    if len(missing) > most * len(names):
-        shown = ", ".join(missing[:_NAMED]) + (", …" if len(missing) > _NAMED else "")
-        yield f"{len(missing)} of {len(names)} names and numbers are not in the document: {shown}"
+    return unknown_names(summary, made.text, most, "the document")
 
 
 WITHIN_CAP = Criterion("within_cap", _is_within_cap)
@@ -140,7 +101,7 @@ NO_HEAVY_REPETITION = Criterion(
 NAMES_AND_NUMBERS_KEPT = Criterion(
     "names_and_numbers_kept",
     _is_of_the_document,
-    bars={Bar.LENIENT: 0.25, Bar.NORMAL: 0.1, Bar.STRICT: 0.0},
+    bars=UNKNOWN_SHARE,
 )
 SUMMARY_QUALITY = AcceptSpec(
     WITHIN_CAP,

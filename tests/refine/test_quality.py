@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
+from promptchain_dagster.criteria.facts import names_and_numbers, not_in
 from promptchain_dagster.refine.quality import (
     Made,
     judge_summary,
-    names_and_numbers,
-    not_in,
     repetition,
     shrinks,
 )
