@@ -18,6 +18,7 @@ from promptchain_dagster.refine.documents import document_key, load_document
 from promptchain_dagster.store.keys import is_key
 from promptchain_dagster.tokens import get_encoder
 
+_MOST = 20_000  # a chunk may be of 12 tokens, and each is counted again
 _UNUSABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff]")
 _KEY = re.compile(r"[a-z0-9_-]{1,40}-[0-9a-f]{16}")
 
@@ -52,7 +53,7 @@ def chunked_text(data: bytes) -> None:
         limit += data[0] % 128
         name = "cl100k_base" if data[0] > 127 else name
     encoder = get_encoder(name)
-    text = clean_text(text_of(data[1:]))[0]
+    text = clean_text(text_of(data[1:], _MOST))[0]
     chunks = split_text(text, limit, encoder)
     assert "".join(text[chunk.start : chunk.end] for chunk in chunks) == (text if chunks else "")
     assert bool(chunks) == bool(text.strip())

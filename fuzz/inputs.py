@@ -16,12 +16,12 @@ def texts_of(data: bytes, count: int) -> list[str]:
     return [text_of(part) for part in parts] + [""] * (count - len(parts))
 
 
-def text_of(data: bytes) -> str:
+def text_of(data: bytes, most: int = MOST) -> str:
     """UTF-8, lone surrogates too; `FF n FF unit FF rest` is the unit 64 n times, then the rest."""
     if data.startswith(_REPEATED) and len(data) > 4:
         unit, _, rest = data[2:].lstrip(_REPEATED).partition(_REPEATED)
         if unit:
-            times = min(64 * data[1], MOST // len(unit))
+            times = min(64 * data[1], most // len(unit))
             return _decoded(unit) * times + _decoded(rest)
     return _decoded(data)
 
