@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from itertools import accumulate
+from pathlib import Path
 
 from promptchain_dagster.errors import ChainDefinitionError, GuardRejection
 from promptchain_dagster.prompts.slots import ERRORS, Branch, Part, Place, Slot, read_template
@@ -42,6 +44,19 @@ class PromptTemplate:
         if not file.is_file():
             raise ChainDefinitionError(f"prompt {name}: no such prompt in this package")
         return cls(file.read_text(encoding="utf-8"), name)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> PromptTemplate:
+        """A prompt of one's own, in UTF-8; it is called as the file is, without the ending.
+
+        Relative to the working folder: `Path(__file__).with_name("….md")` finds it from anywhere.
+        """
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise ChainDefinitionError(f"prompt {file}: it can't be read: {error}") from None
+        return cls(text, file.stem)
 
     def __repr__(self) -> str:
         return f"PromptTemplate({self.name!r}, variables={sorted(self.variables)})"

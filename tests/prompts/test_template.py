@@ -201,3 +201,22 @@ def test_the_fingerprint_follows_the_text():
     """Equal texts share it, another text has another."""
     one, same = PromptTemplate("a {{ x }}"), PromptTemplate("a {{ x }}", "other name")
     assert one.fingerprint == same.fingerprint != PromptTemplate("b {{ x }}").fingerprint
+
+
+def test_a_prompt_in_a_file_is_called_as_the_file_is(tmp_path):
+    """Its errors name it so."""
+    file = tmp_path / "summary.md"
+    file.write_text("<text>{{ text }}</text> – briefly", encoding="utf-8")
+    prompt = PromptTemplate.from_file(file)
+    assert (prompt.name, prompt.variables) == ("summary", {"text"})
+    assert prompt.render({"text": "T"}) == "<text>T</text> – briefly"
+
+
+@pytest.mark.parametrize("data", [None, b"\xff\xfe caf\xe9"])
+def test_a_prompt_file_that_cannot_be_read_is_an_error_at_definition(tmp_path, data):
+    """None there, or no UTF-8."""
+    file = tmp_path / "summary.md"
+    if data is not None:
+        file.write_bytes(data)
+    with pytest.raises(ChainDefinitionError, match=r"summary\.md: it can't be read"):
+        PromptTemplate.from_file(file)
