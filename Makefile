@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.made
 PEERS := .venv-bench
+FUZZER := .venv-fuzz
 
-.PHONY: setup demo test ui check lint docs bench lock clean
+.PHONY: setup demo test ui check lint docs bench fuzz audit lock clean
 
 setup: $(STAMP)
 
@@ -49,9 +50,20 @@ bench: setup
 		-r benchmarks/peers/requirements.txt
 	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
 
+# Some minutes, SECONDS for each target; the fuzzer has a folder of its own beside the environment.
+fuzz: setup
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --target $(FUZZER) \
+		-r fuzz/requirements.txt
+	PYTHONPATH=$(FUZZER) $(BIN)/python -m fuzz --seconds $(or $(SECONDS),20) $(ARGS)
+
+# Asks the package index for known vulnerabilities; what it can't tell of is no pass.
+audit: setup
+	$(BIN)/uv tool run pip-audit --strict --disable-pip --require-hashes \
+		--requirement requirements.lock
+
 lock:
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --python-version 3.10 \
 		--all-extras --group dev pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) $(PEERS)
+	rm -rf $(VENV) $(PEERS) $(FUZZER)
