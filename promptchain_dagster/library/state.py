@@ -146,6 +146,11 @@ class State:
         self._delete(one for one in self._of(key) if one != marker)
         self._write(marker, {"run_id": run_id, "when": utc(now)})
 
+    def unmark_done(self, key: str, digest: str) -> None:
+        """The kept summary is about to give way to that of `digest`. Until `mark_done`, a text that
+        returns to an earlier state must not be taken for done: the summary may be the new one."""
+        self._delete(one for one in self._of(key) if one.what == _DONE and one.digest != digest)
+
     def mark_failed(
         self,
         key: str,

@@ -140,6 +140,8 @@ class CollectionRun:
     def _settle(self, key: str, outcome: DocumentOutcome) -> None:
         """Keep what became of a document, and note it down."""
         opened = self._open[key]
+        if isinstance(outcome, Summarized | NoContent) and opened.digest:
+            self._state.unmark_done(key, opened.digest)
         note: Note
         if isinstance(outcome, Summarized):
             note = self._done(opened, outcome)
