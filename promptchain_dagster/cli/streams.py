@@ -55,9 +55,12 @@ def say(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """The command's one JSON object, on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    click.echo(_UNPRINTABLE_IN_JSON.sub(lambda one: f"\\u{ord(one[0]):04x}", text))
 
 
+# What JSON leaves as it is: a terminal takes some of it for commands, and none can write the rest.
+_UNPRINTABLE_IN_JSON = re.compile(r"[\x7f-\x9f\ud800-\udfff]")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

@@ -70,6 +70,15 @@ def preview(value: object, limit: int = PREVIEW) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def without_images(text: str) -> str:
+    """A model's Markdown in which no image begins.
+
+    The UI would load it: a document that has its summary name an image at an address of its own
+    would be told who reads it, and whatever else the model was made to put into the address.
+    """
+    return text.replace("![", "!\\[")
+
+
 def bounded(value: Any) -> dg.MetadataValue:
     """`value` as JSON metadata where it is short enough, else the beginning of it as text."""
     text = as_text(value)

@@ -53,7 +53,7 @@ def of_asset(
     """The metadata of an asset that was made: `warnings` are of what it was made from."""
     told = of_accepted(outcome, trace)
     if isinstance(value, str):
-        shown = md.preview(value)
+        shown = md.without_images(md.preview(value))
         told[md.WORDS] = count_words(value)
     else:
         shown = fenced(md.preview(json.dumps(value, ensure_ascii=False, indent=2)), "json")
@@ -141,7 +141,8 @@ def _verdict(attempt: Attempt) -> str:
 def _cell(text: str, room: int) -> str:
     # A message may quote the model, whose markup must not end the cell.
     flat = " ".join(text.split())
-    return md.preview(flat, room).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    plain = md.preview(flat, room).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return md.without_images(plain)
 
 
 def _known(count: int | None) -> str:
