@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from promptchain_dagster.errors import PromptChainError
+from promptchain_dagster.errors import PromptChainError, StoreError
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
 from promptchain_dagster.pipelines.materializer import Writer
@@ -75,33 +75,40 @@ class RefineRun:
         if not isinstance(outcome, Summarized | NoContent):
             raise self.failure(outcome)
         told: md.Metadata = {}
-        if isinstance(outcome, Summarized):
-            assert self._key is not None
-            kept = self._document.keep_summary(self._key, outcome.summary)
-            told[md.PATH] = dg.MetadataValue.path(kept.path)
-        result, path = self._keep(outcome)
+        try:
+            if isinstance(outcome, Summarized):
+                assert self._key is not None
+                kept = self._document.keep_summary(self._key, outcome.summary)
+                told[md.PATH] = dg.MetadataValue.path(kept.path)
+            result, path = self._keep(outcome)
+        except StoreError as error:
+            raise self.failure(Unreadable(error=str(error))) from None
         told[md.RESULT] = dg.MetadataValue.path(path)
         return result, {**told, **self._document.metadata(outcome, result)}
 
     def failure(self, outcome: DocumentOutcome) -> dg.Failure:
         """Keep the outcome, and the failure that ends the run; never retried by Dagster (f11)."""
-        result, path = self._keep(outcome)
-        told = {
-            **self._document.metadata(outcome, result),
-            md.RESULT: dg.MetadataValue.path(path),
-        }
+        result = self._result(outcome)
+        told = self._document.metadata(outcome, result)
+        try:
+            told[md.RESULT] = dg.MetadataValue.path(self._keep(outcome)[1])
+        except StoreError as error:
+            self._context.log.error(f"the result could not be kept: {error}")
         return dg.Failure(md.preview(result["error"]), told, allow_retries=False)
 
     def _materialize(self, folded: ChunkFolded) -> None:
         self._context.log_event(self._document.running_summary(self._key, folded))
 
     def _keep(self, outcome: DocumentOutcome) -> tuple[dict[str, Any], str]:
+        result = self._result(outcome)
         run_id = self._context.run_id
-        result = document_result(
+        return result, keep_result(self._context.instance, self._store, run_id, result)
+
+    def _result(self, outcome: DocumentOutcome) -> dict[str, Any]:
+        return document_result(
             outcome,
             path=self._path,
             document_key=self._key,
-            run_id=run_id,
+            run_id=self._context.run_id,
             warnings=self._warnings,
         )
-        return result, keep_result(self._context.instance, self._store, run_id, result)
