@@ -7,6 +7,7 @@ something: a free place, the end of a server's `Retry-After`, or room in the min
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Callable
@@ -15,9 +16,14 @@ from dataclasses import dataclass
 from promptchain_dagster.models.base import PROBLEMS, CallError
 from promptchain_dagster.reattempt import ReAttempt, Sleep
 
+log = logging.getLogger(__name__)
+
 MINUTE = 60.0
 _SHORTEST_WAIT = 0.001
 """Seconds; less may be nothing to a clock."""
+
+_BY_CHANCE = 4
+"""So many faults in a row say nothing about the next request, however few are under way."""
 
 _LONGEST_ROW = 16
 """Refusals in a row that are told apart: the delay has long been the longest one then."""
@@ -88,6 +94,10 @@ class Pace:
     or without one, a delay that doubles each time in a row. The places are then half of what was in
     use, once for all requests that were under way together, and grow by one for as many good
     replies as there are places, up to `max_in_flight`.
+
+    Where in a row more requests came to nothing than were under way, the server is taken to be
+    away: one request at a time asks for it, after a delay that doubles, and the others wait, so
+    that an outage costs these few and not the whole run. The first reply opens all places again.
     """
 
     def __init__(
@@ -107,7 +117,8 @@ class Pace:
         self._delays = ReAttempt(budget=0, delay_seconds=delay_seconds)
         self._sleep, self._clock = sleep, clock
         self._in_flight = 0
-        self._slowdowns = self._in_a_row = 0
+        self._slowdowns = self._in_a_row = self._in_vain = 0
+        self._places_before: float | None = None  # while the server is away
         self._closed_until: float | None = None
         self._ended = False
         self._queue = asyncio.Lock()  # gives way in the order of asking
@@ -134,9 +145,11 @@ class Pace:
         """Give the place back: what the request came to, and the tokens that it took."""
         if error is not None and slows_down(error):
             self._slow_down(sent, error.retry_after)
-        elif answered and sent.slowdowns == self._slowdowns:
-            self._in_a_row = 0
-            self._places = min(self._most, self._places + 1 / self._places)
+        elif sent.slowdowns == self._slowdowns:
+            if answered:
+                self._go_on()
+            elif error is not None and PROBLEMS[error.problem].call_again:
+                self._miss(sent)
         self._in_flight -= 1
         if self._tokens is not None and sent.tokens is not None:
             self._tokens.correct(sent.tokens, tokens, self._clock())
@@ -184,6 +197,24 @@ class Pace:
         else:
             seconds = retry_after or 0
         self._closed_until = max(self._closed_until or 0, self._clock() + seconds)
+
+    def _miss(self, sent: Sent) -> None:
+        self._in_vain += 1
+        away = self._places_before is not None
+        if away or self._in_vain > max(_BY_CHANCE, self._in_flight):
+            if not away:
+                self._places_before = self._places
+                log.warning("no answer %d times in a row: the others wait", self._in_vain)
+            self._slow_down(sent, None)
+            self._places = 1
+
+    def _go_on(self) -> None:
+        self._in_a_row = self._in_vain = 0
+        if self._places_before is not None:
+            self._places, self._places_before = self._places_before, None
+            log.warning("answered again: all go on")
+        else:
+            self._places = min(self._most, self._places + 1 / self._places)
 
     async def _change_within(self, seconds: float | None) -> None:
         """Wait until something changed, `seconds` at most."""

@@ -203,6 +203,28 @@ def test_another_fault_holds_up_its_own_call_alone() -> None:
     assert sorted(endpoint.sent)[-2] < 0.3
 
 
+@pytest.mark.parametrize("places", [64, 16, 2])
+def test_a_server_that_is_away_costs_a_few_calls_and_the_others_wait(places: int) -> None:
+    """It goes after 100 of 200 calls, for 30 s: lost are those alone that asked after it."""
+    away = CallError(Problem.UNAVAILABLE, "connection refused")
+    endpoint = Endpoint(0.1, lambda number, _: away if number >= 100 and now() < 30 else "ok")
+    made = ask_all(endpoint, [str(n) for n in range(200)], max_in_flight=places)
+    assert sum(call.error is not None for call in made) <= 10
+    assert sum(at < 30 for at in endpoint.sent[100:]) <= 10 + 2 * places
+    assert max(endpoint.sent) < 90
+
+
+def test_the_first_reply_of_a_server_that_was_away_opens_all_places_again() -> None:
+    """It was no want of room that held the run up."""
+    away = CallError(Problem.UNAVAILABLE, "HTTP 503")
+    endpoint = Endpoint(1.0, lambda _number, _prompt: away if now() < 20 else "ok")
+    made = ask_all(endpoint, [str(n) for n in range(60)], max_in_flight=8)
+    rounds = list(Counter(round(at, 3) for at in endpoint.sent if at > 20).values())
+    assert sum(call.error is not None for call in made) <= 8
+    assert rounds[0] == 1
+    assert set(rounds[1:-1]) == {8}
+
+
 def test_in_flight_is_halved_once_for_requests_that_failed_together_and_grows_again() -> None:
     """Eight fail at once: four places, not none; then one more a round, up to eight."""
     endpoint = Endpoint(1.0, lambda number, _: asks_to_wait(10) if number < 8 else "ok")
