@@ -32,7 +32,9 @@ class StoreIOManager(dg.IOManager):
             self._keep_asset(context, obj)
             return
         value = to_jsonable_python(obj)
-        data = json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        data = json.dumps(value, ensure_ascii=False, allow_nan=False).encode(
+            errors="backslashreplace"
+        )
         self._store.write(key_of(context), data)
 
     def load_input(self, context: dg.InputContext) -> Any:

@@ -65,8 +65,12 @@ Metadata = dict[str, Any]
 
 
 def preview(value: object, limit: int = PREVIEW) -> str:
-    """`value` in at most `limit` characters: text as it is, anything else as JSON."""
+    """`value` in at most `limit` characters: text as it is, anything else as JSON.
+
+    Half characters, as in a path of undecodable bytes, are escaped: no page could be sent with one.
+    """
     text = value if isinstance(value, str) else as_text(value)
+    text = text.encode(errors="backslashreplace").decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -32,7 +32,7 @@ def keep_result(
 ) -> str:
     """Write the result down and name it in the run's tags; returns its path."""
     key = result_key(run_id)
-    store.write(key, json.dumps(result, ensure_ascii=False, indent=2).encode())
+    store.write(key, _packed(result))
     path = store.url_of(key)
     instance.add_run_tags(run_id, {md.RESULT: path, md.STATUS: str(result["status"])})
     return path
@@ -41,7 +41,7 @@ def keep_result(
 def keep_document_result(store: Store, run_id: str, key: str, result: Mapping[str, Any]) -> str:
     """Write down what became of one document of a run; returns its path."""
     name = _document_key(run_id, key)
-    store.write(name, json.dumps(result, ensure_ascii=False, indent=2).encode())
+    store.write(name, _packed(result))
     return store.url_of(name)
 
 
@@ -54,6 +54,12 @@ def read_document_result(store: Store, run_id: str, key: str, path: str) -> dict
     ended = read_result(store, run_id) or {}
     outcome = NotStarted(reason=ended.get("error") or "the run broke off")
     return document_result(outcome, path=path, document_key=key, run_id=run_id)
+
+
+def _packed(result: Mapping[str, Any]) -> bytes:
+    # A path of undecodable bytes holds half characters, which only JSON's own escapes can tell.
+    text = json.dumps(result, ensure_ascii=False, indent=2)
+    return text.encode(errors="backslashreplace")
 
 
 def _document_key(run_id: str, key: str) -> str:
