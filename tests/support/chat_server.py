@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -102,14 +104,14 @@ class ChatServer:
     A plain text is a good reply. `requests` holds what came, in order.
     """
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: Answers, port: int = 0) -> None:
         self.requests: list[Request] = []
         self.closing = threading.Event()
         self._answers = answers if callable(answers) else _in_order(list(answers))
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._server = _Server(("127.0.0.1", port), _handler(self))
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> ChatServer:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
@@ -124,6 +126,7 @@ class ChatServer:
         self.closing.set()
         self._server.shutdown()
         self._server.socket.close()
+        self._server.hang_up()
 
     def answer(self, request: Request) -> Answer:
         """Keep the request; what to send back."""
@@ -131,6 +134,29 @@ class ChatServer:
             self.requests.append(request)
             answer = self._answers(request)
         return reply(answer) if isinstance(answer, str) else answer
+
+
+class _Server(ThreadingHTTPServer):
+    """One whose end is the end of its connections too."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._open: list[socket.socket] = []
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.append(request)
+        super().process_request(request, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+    def hang_up(self) -> None:
+        for connection in self._open:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 def free_port_url() -> str:
