@@ -11,12 +11,13 @@ PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
     {"errors", "files", "words", "reattempt", "telemetry", "thinking", "threads"},
-    {"prompts", "models", "store", "tokens"},
+    {"prompts", "models", "readers", "store", "tokens"},
     {"chain"},
     {"criteria"},
     {"testing"},
     {"refine"},
     {"library"},
+    {"report"},
     {"blog_post"},
     {"pipelines"},
     {"cli"},
