@@ -61,7 +61,8 @@ class Calls:
     `max_in_flight` is the model's own limit unless given; `timeout_seconds` bounds each request
     as a whole, however slowly its reply drips; `max_retry_after_seconds` is the longest wait
     that a server may ask for, itself included. `requests_per_minute` and `tokens_per_minute` hold
-    in every window of 60 s (`pacing.Pace`). `budget` is for this run; with a `ledger`, what is
+    in every window of 60 s (`pacing.Pace`), over as many runs beside each other as there are
+    `sharers`, this one among them. `budget` is for this run; with a `ledger`, what is
     spent is written there, and held against its day's budget too.
 
     After an error that no call of this run can escape (a wrong key, a budget, a server that asks
@@ -83,6 +84,7 @@ class Calls:
         max_retry_after_seconds: float = 120.0,
         requests_per_minute: int | None = None,
         tokens_per_minute: int | None = None,
+        sharers: int | None = None,
         budget: Budget | None = None,
         ledger: Ledger | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -94,6 +96,7 @@ class Calls:
             ("max_in_flight", places),
             ("requests_per_minute", requests_per_minute),
             ("tokens_per_minute", tokens_per_minute),
+            ("sharers", sharers),
         ):
             _require(limit is None or limit >= 1, name, limit, "1 or more")
         _require(timeout_seconds > 0, "timeout_seconds", timeout_seconds, "more than 0")
@@ -110,6 +113,7 @@ class Calls:
             max_in_flight=places,
             requests_per_minute=requests_per_minute,
             tokens_per_minute=tokens_per_minute,
+            sharers=sharers,
             delay_seconds=delay_seconds,
             sleep=sleep,
             clock=clock,

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.models.base import PROBLEMS, CallError
 from promptchain_dagster.reattempt import ReAttempt, Sleep
 
@@ -42,10 +43,18 @@ class Amount:
 class Window:
     """At most `limit` in any 60 s."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *, used_until: float | None = None) -> None:
+        """With `used_until`, the minute up to then counts as used up, evenly."""
         self._limit = limit
         self._amounts: deque[Amount] = deque()
         self._total = 0
+        if used_until is None:
+            return
+        seconds = int(MINUTE)
+        for second in range(1, seconds + 1):
+            size = limit * second // seconds - limit * (second - 1) // seconds
+            if size:
+                self.add(size, used_until - seconds + second)
 
     def wait(self, size: int, now: float) -> float:
         """Seconds until there may be room for `size`; 0 where there is now.
@@ -87,7 +96,8 @@ class Pace:
     """Places for requests: `enter` waits for one, `leave` gives it back and says what came of it.
 
     `requests_per_minute` and `tokens_per_minute` hold in every window of 60 s; what a reply took
-    beyond its estimate counts from when it came. A request of more tokens than a minute's limit is
+    beyond its estimate counts from when it came. With `sharers`, each of so many runs has an equal
+    part, and over all of them the limit holds. A request of more tokens than a minute's limit is
     sent alone, once nothing else counts: it is never refused and never waits for ever.
 
     After a server said to slow down (`slows_down`), nobody enters until its `Retry-After` is over,
@@ -106,14 +116,18 @@ class Pace:
         max_in_flight: int | None,
         requests_per_minute: int | None,
         tokens_per_minute: int | None,
+        sharers: int | None,
         delay_seconds: float,
         sleep: Sleep,
         clock: Callable[[], float],
     ) -> None:
         self._most = max_in_flight or math.inf
         self._places: float = self._most
-        self._requests = Window(requests_per_minute) if requests_per_minute else None
-        self._tokens = Window(tokens_per_minute) if tokens_per_minute else None
+        self._requests = self._tokens = None
+        if requests_per_minute:
+            self._requests = _window("requests_per_minute", requests_per_minute, sharers, clock)
+        if tokens_per_minute:
+            self._tokens = _window("tokens_per_minute", tokens_per_minute, sharers, clock)
         self._delays = ReAttempt(budget=0, delay_seconds=delay_seconds)
         self._sleep, self._clock = sleep, clock
         self._in_flight = 0
@@ -242,3 +256,19 @@ def slows_down(error: CallError) -> bool:
     """Whether the server wants fewer requests: a 429, or any passing error with a Retry-After."""
     wanted = error.rate_limited or bool(error.retry_after)
     return wanted and PROBLEMS[error.problem].call_again
+
+
+def _window(name: str, limit: int, sharers: int | None, clock: Callable[[], float]) -> Window:
+    """All of `limit`, or the part of one of `sharers`.
+
+    Another run may have had this one's part until now, and nobody tells how much of it was used in
+    the last minute. Taken as used evenly, a part that is kept busy is passed on without a burst.
+    """
+    if sharers is None:
+        return Window(limit)
+    if limit < sharers:
+        raise InvalidInput(
+            f"{name} is {limit}, must be {sharers} or more: as many runs may share it, "
+            "which is the limit of their pool"
+        )
+    return Window(limit // sharers, used_until=clock())

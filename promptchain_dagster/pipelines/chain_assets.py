@@ -24,6 +24,7 @@ from promptchain_dagster.pipelines.chains.descriptions import describe
 from promptchain_dagster.pipelines.chains.ops import has_door
 from promptchain_dagster.pipelines.chains.shelf import Shelf, place_of
 from promptchain_dagster.pipelines.chains.step_run import admit, execute, refused, retries_config
+from promptchain_dagster.pipelines.pool import POOL
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.store import Store
 
@@ -31,9 +32,6 @@ InputsOf = Callable[[str | None], "BaseModel | Mapping[str, Any]"]
 """The chain's inputs for a partition key (None where there are no partitions), at run time.
 
 Raises `InvalidInput` where there are none."""
-
-POOL = "llm"
-"""Limits over all runs how many steps call the model at once, where the pool has a limit."""
 
 
 def chain_assets(

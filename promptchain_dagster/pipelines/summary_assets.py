@@ -13,7 +13,6 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.chain_assets import POOL
 from promptchain_dagster.pipelines.collections.batches import (
     DOCUMENT_SUMMARY,
     MAX_PARTITIONS_PER_RUN,
@@ -30,6 +29,7 @@ from promptchain_dagster.pipelines.collections.recipe import (
 from promptchain_dagster.pipelines.collections.run import CollectionRun
 from promptchain_dagster.pipelines.collections.summary import collection_summary_asset
 from promptchain_dagster.pipelines.executor import in_process_by_default
+from promptchain_dagster.pipelines.pool import POOL, runs_at_once
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
 from promptchain_dagster.refine.settings import RefineSettings
@@ -176,7 +176,7 @@ def _summarize(
     )
     tally = work.tally
     try:
-        work.summarize(keys, model)
+        work.summarize(keys, model, config.limits(runs_at_once(context.instance)))
     except PromptChainError as error:
         tally.ended_by = str(error)
         raise

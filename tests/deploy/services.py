@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 300.0
+PATIENCE = 420.0
 POSTGRES_USER = "postgres"
 """Who runs the server where the tests are run by root, which it refuses."""
 
@@ -55,13 +55,11 @@ def until(holds: Callable[[], bool], what: str) -> None:
 
 @contextmanager
 def process(
-    command: Sequence[str], log: Path, *, port: int | None = None, **options: Any
+    command: Sequence[str], log: Path, *, port: int | None = None, user: str | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process, from when it listens on `port` until it is stopped."""
     with log.open("wb") as out:
-        started: subprocess.Popen[bytes] = subprocess.Popen(
-            command, stdout=out, stderr=out, **options
-        )
+        started = subprocess.Popen(command, stdout=out, stderr=out, user=user, cwd="/")
     try:
         if port is not None:
             until(lambda: _listens(port) or started.poll() is not None, f"port {port}")
@@ -81,23 +79,23 @@ def postgres(logs: Path) -> Iterator[Mapping[str, str]]:
     """A server with an empty database; the variables that `deploy/celery/dagster.yaml` reads."""
     programs = _postgres_programs()
     need("PostgreSQL", programs and (os.geteuid() or _exists(POSTGRES_USER)))
-    options: dict[str, Any] = {} if os.geteuid() else {"user": POSTGRES_USER, "cwd": "/"}
+    user = None if os.geteuid() else POSTGRES_USER
     password, port = secrets.token_hex(16), free_port()
     # Not in pytest's own folder, which nobody else may enter.
-    folder = Path(tempfile.mkdtemp(prefix="promptchain-pg-", dir=None if os.geteuid() else "/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="promptchain-pg-", dir="/tmp" if user else None))
     try:
         (folder / "password").write_text(password)
-        if not os.geteuid():
+        if user:
             for path in (folder, folder / "password"):
-                shutil.chown(path, POSTGRES_USER)
+                shutil.chown(path, user)
         data = str(folder / "data")
         initdb = [f"{programs}/initdb", "-D", data, "-U", "dagster", "-E", "UTF8", "--locale", "C"]
         initdb += ["--auth", "scram-sha-256", "--pwfile", str(folder / "password"), "--no-sync"]
-        subprocess.run(initdb, check=True, capture_output=True, **options)
+        subprocess.run(initdb, check=True, capture_output=True, user=user, cwd="/")
         settings = ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"]
         command = [f"{programs}/postgres", "-D", data, "-p", str(port)]
         command += [part for setting in settings for part in ("-c", setting)]
-        with process(command, logs / "postgres.log", port=port, **options):
+        with process(command, logs / "postgres.log", port=port, user=user):
             yield {
                 "DAGSTER_PG_HOST": "127.0.0.1",
                 "DAGSTER_PG_PORT": str(port),

@@ -97,7 +97,7 @@ def on_one_machine(folder: Path, paths: list[str]) -> dict[str, str]:
         return {key: collection.summary(key) for key in keys}
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_40_documents_in_8_runs_on_two_workers_one_of_which_is_lost_in_the_middle(
     tmp_path: Path, services: Mapping[str, str]
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_run_s_job_has_the_code_server_s_image_variables_and_secret() -> None:
         "run-1",
         env_vars=[{"name": k, "value": v} for k, v in deployment["env"].items()],
     )
+    assert job.spec and job.spec.template.spec
     (container,) = job.spec.template.spec.containers
     assert container.image == image
     assert {source.secret_ref.name for source in container.env_from} == {"promptchain"}

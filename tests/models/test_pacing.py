@@ -344,3 +344,67 @@ def test_a_run_finishes_at_an_endpoint_that_turns_a_third_of_the_calls_away() ->
     assert texts == [f"reply to {n}" for n in range(90)]
     assert calls.requests == len(server.requests) == 120
     assert [call.requests for call in made] == [2 if n % 3 == 0 else 1 for n in range(90)]
+
+
+@settings(deadline=None)
+@given(
+    limit=st.integers(2, 60),
+    sharers=st.integers(1, 2),
+    ended=st.floats(1, 200),
+    between=st.floats(0, 70),
+)
+def test_a_share_is_passed_on_from_run_to_run_without_a_burst(
+    limit: int, sharers: int, ended: float, between: float
+) -> None:
+    """The first run is killed in the middle; over both, no minute has more than the share, and one
+    request for where they meet. Each goes on at the full rate."""
+    endpoint = Endpoint(0.0)
+
+    async def start(seconds: float) -> None:
+        calls = Calls(
+            ScriptedChatModel(endpoint), clock=now, requests_per_minute=limit, sharers=sharers
+        )
+        asked = asyncio.gather(*(calls.complete(str(n)) for n in range(5 * limit)))
+        await asyncio.wait({asked}, timeout=seconds)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+
+    async def main() -> None:
+        await start(ended)
+        await asyncio.sleep(between)
+        await start(180)
+
+    run(main())
+    share = limit // sharers
+    assert most_in_a_minute(endpoint.sent) <= share + 1
+    second = [at for at in endpoint.sent if at >= ended + between]
+    assert len(second) >= 2 * share
+
+
+def test_a_limit_too_small_to_be_shared_is_refused() -> None:
+    """By name and value, and what it is too small for."""
+    with pytest.raises(InvalidInput, match=r"tokens_per_minute is 7, must be 8 or more: .* pool"):
+        ask_all(Endpoint(), ["x"], tokens_per_minute=7, sharers=8)
+
+
+def test_a_share_holds_for_tokens_too() -> None:
+    """Four runs at once, each of a quarter: the whole limit over all, and no more."""
+    took: list[tuple[float, int]] = []
+
+    async def answer(_prompt: str) -> Reply:
+        took.append((now(), 100))
+        return Completion("ok", "stub", usage=Usage(60, 40, 0.0))
+
+    async def one_run() -> None:
+        calls = Calls(
+            ScriptedChatModel(answer), clock=now, tokens_per_minute=4000, sharers=4, max_in_flight=1
+        )
+        for _ in range(30):
+            await calls.complete("x" * 240)
+
+    async def main() -> None:
+        await asyncio.gather(*(one_run() for _ in range(4)))
+
+    run(main())
+    most = most_in_a_minute([at for at, _ in took], [size for _, size in took])
+    assert 3600 <= most <= 4400

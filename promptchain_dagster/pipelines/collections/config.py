@@ -9,6 +9,7 @@ from promptchain_dagster.models import Budget
 from promptchain_dagster.refine.settings import RefineSettings
 
 MAX_IN_FLIGHT = 32
+SHARED = "where the pool llm has a limit, over all runs, each with an equal share"
 
 
 class LimitsConfig(dg.Config):
@@ -19,8 +20,12 @@ class LimitsConfig(dg.Config):
         description=f"Model calls at once, over the whole run: {MAX_IN_FLIGHT} unless set,"
         " and never more than the model serves (the embedded one: 1).",
     )
-    requests_per_minute: int | None = Field(default=None, description="Over the whole run.")
-    tokens_per_minute: int | None = Field(default=None, description="Over the whole run.")
+    requests_per_minute: int | None = Field(
+        default=None, description=f"Over the whole run; {SHARED}."
+    )
+    tokens_per_minute: int | None = Field(
+        default=None, description=f"Over the whole run; {SHARED}."
+    )
     max_cost_usd: float | None = Field(default=None, description="Of this run, in US dollars.")
     max_tokens: int | None = Field(default=None, description="Of this run, in and out together.")
     max_cost_usd_per_day: float | None = Field(
@@ -33,9 +38,11 @@ class LimitsConfig(dg.Config):
         default=False, description="Pay again although nothing changed; what was made before stays."
     )
 
-    def limits(self) -> dict[str, Any]:
-        """For `paid_calls`; raises `InvalidInput` for a budget that is not more than 0."""
+    def limits(self, sharers: int | None) -> dict[str, Any]:
+        """For `paid_calls`, where so many runs share what is for a minute; raises `InvalidInput`
+        for a budget that is not more than 0."""
         return {
+            "sharers": sharers,
             "requests_per_minute": self.requests_per_minute,
             "tokens_per_minute": self.tokens_per_minute,
             "budget": Budget(self.max_cost_usd, self.max_tokens),

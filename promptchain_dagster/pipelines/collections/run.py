@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import dagster as dg
 
@@ -66,8 +67,10 @@ class CollectionRun:
         self._calls: Calls | None = None
         self._writer = Writer[Note](events.write)
 
-    def summarize(self, keys: Sequence[str], model: ModelResource) -> None:
-        """Do the documents; raises `PromptChainError` where none of them can be done.
+    def summarize(
+        self, keys: Sequence[str], model: ModelResource, limits: dict[str, Any]
+    ) -> None:
+        """Do the documents, within the limits of `Calls`; raises `PromptChainError` where none of them can be done.
 
         Where the run is terminated, those that are under way get a result with the summary so far.
         """
@@ -81,7 +84,7 @@ class CollectionRun:
                 self._run.store,
                 self._run.run_id,
                 most_in_flight=asked,
-                **config.limits(),
+                **limits,
             ) as calls:
                 self._calls = calls
                 chat = calls.model

@@ -11,10 +11,10 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.chain_assets import POOL
 from promptchain_dagster.pipelines.collections.config import LimitsConfig
 from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
 from promptchain_dagster.pipelines.collections.recipe import CODE_VERSION, summary_recipe
+from promptchain_dagster.pipelines.pool import POOL, runs_at_once
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
 from promptchain_dagster.pipelines.run_async import run_async
@@ -103,7 +103,8 @@ def _materialize(
     if collected.missing:
         context.log.warning(f"{len(collected.missing)} documents have no summary")
     run = DocumentRun(context.run, store)
-    outcome = _fold(run, collected, config, model, settings)
+    limits = config.limits(runs_at_once(context.instance))
+    outcome = _fold(run, collected, config, limits, model, settings)
     result = document_result(outcome, path=NAME, document_key=None, run_id=run.run_id)
     told = {
         **run.metadata(outcome, result),
@@ -128,6 +129,7 @@ def _fold(
     run: DocumentRun,
     collected: Collected,
     config: LimitsConfig,
+    limits: dict[str, Any],
     model: ModelResource,
     settings: RefineSettings,
 ) -> Summarized | Stopped | NoContent:
@@ -142,7 +144,7 @@ def _fold(
             run.store,
             run.run_id,
             most_in_flight=config.max_in_flight,
-            **config.limits(),
+            **limits,
         ) as calls:
             chat = calls.model
             require_room(settings, chat.context_tokens, chat.max_output_tokens)
