@@ -6,7 +6,7 @@ STAMP := $(VENV)/.made
 PEERS := .venv-bench
 FUZZER := .venv-fuzz
 
-.PHONY: setup demo test ui check lint docs bench fuzz audit lock clean
+.PHONY: setup demo test ui check lint docs bench soak fuzz audit lock clean
 
 setup: $(STAMP)
 
@@ -49,6 +49,10 @@ bench: setup
 	-VIRTUAL_ENV=$(CURDIR)/$(PEERS) $(BIN)/uv pip install --quiet --link-mode copy \
 		-r benchmarks/peers/requirements.txt
 	$(BIN)/python -m benchmarks --peers $(PEERS)/bin/python $(ARGS)
+
+# Some minutes; ARGS="--documents 60" for a quick one, ARGS=--write to keep the figures.
+soak: setup
+	$(BIN)/python -m soak $(ARGS)
 
 # Some minutes, SECONDS for each target; the fuzzer has a folder of its own beside the environment.
 fuzz: setup
