@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOST = 150_000
+MOST = 50_000
 """Characters of a repeated text at most."""
 
 # Neither byte stands in UTF-8, so both are free to have a meaning here.
