@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from promptchain_dagster.chain.accept import FailedCheck, Judgement
-from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
+from promptchain_dagster.models.base import NO_USAGE, Paid, Problem, Usage
 
 
 class Reason(str, Enum):
@@ -25,7 +25,8 @@ class Attempt:
     """One attempt at one step: everything it saw, said and cost.
 
     `output` is the parsed output as JSON values, or the reply's text where it did not parse, or
-    None where nothing came. `requests` counts the requests sent, `retries` those after the first.
+    None where nothing came. `requests` counts the requests sent, `retries` those after the first,
+    and `paid` has each of them. `problem` is what came back instead of a usable reply, if so.
     """
 
     step: str
@@ -43,6 +44,8 @@ class Attempt:
     finish_reason: str | None = None
     requests: int = 0
     usage: Usage = NO_USAGE
+    problem: Problem | None = None
+    paid: tuple[Paid, ...] = ()
 
     @property
     def errors(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from promptchain_dagster.chain.replies import Unparsed, clean_text, parse_object
 from promptchain_dagster.chain.step import PromptStep, Step, ToolStep
 from promptchain_dagster.errors import GuardRejection
 from promptchain_dagster.models.base import PROBLEMS, Problem
-from promptchain_dagster.models.calls import Call, Calls
+from promptchain_dagster.models.calls import Call, Calls, Interrupted
 from promptchain_dagster.telemetry import step_span, tell
 
 Record = Callable[[Attempt], Awaitable[None]]
@@ -122,9 +122,14 @@ class _PromptRun:
         if before:
             await step.reattempt.wait(len(before))
         prompt = step.prompt.render(self._values, before[-1].errors if before else ())
-        attempt = Attempt(step.name, len(before) + 1, _now(), inputs=self._inputs, prompt=prompt)
+        attempt = Attempt(step.name, len(before) + 1, utc_now(), inputs=self._inputs, prompt=prompt)
         schema = step.schema_for(self._values)
-        call = await self._calls.complete(prompt, schema=schema, at_gate=step.is_gate)
+        try:
+            call = await self._calls.complete(prompt, schema=schema, at_gate=step.is_gate)
+        except Interrupted as interrupted:
+            if self._record:
+                await self._record(self._judge(attempt, interrupted.call)[0])
+            raise
         return *self._judge(attempt, call), call
 
     def _judge(self, attempt: Attempt, call: Call) -> tuple[Attempt, Any]:
@@ -139,6 +144,8 @@ class _PromptRun:
             finish_reason=completion.finish_reason if completion else None,
             requests=call.requests,
             usage=call.usage,
+            problem=call.error.problem if call.error else None,
+            paid=call.paid,
         )
         if call.error is not None:
             if self._step.is_gate and PROBLEMS[call.error.problem].rejects_attempt:
@@ -202,7 +209,7 @@ async def _run_tool(step: ToolStep, values: Mapping[str, Any], record: Record | 
 async def _attempt_tool(
     step: ToolStep, values: Mapping[str, Any], number: int
 ) -> tuple[Attempt, Any]:
-    attempt = Attempt(step.name, number, _now(), inputs=_as_json(values))
+    attempt = Attempt(step.name, number, utc_now(), inputs=_as_json(values))
     started = time.perf_counter()
     try:
         result = step.function(**values)
@@ -255,5 +262,6 @@ def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
     return to_jsonable_python(dict(values), fallback=repr)
 
 
-def _now() -> str:
+def utc_now() -> str:
+    """This moment, as attempts bear it (ISO 8601, milliseconds)."""
     return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -5,14 +5,15 @@ Logs and the UI hold previews; a bad word is followed back to its call from here
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from promptchain_dagster.chain.outcome import Attempt
 from promptchain_dagster.chain.run import Record
 from promptchain_dagster.store import Store
+from promptchain_dagster.threads import in_thread
 
 
 def folder_of(run_id: str) -> str:
@@ -20,11 +21,13 @@ def folder_of(run_id: str) -> str:
     return f"traces/{run_id}/"
 
 
-def recorder(store: Store, run_id: str, label: str = "") -> Record:
+def recorder(
+    store: Store, run_id: str, label: str = "", settings: Mapping[str, Any] | None = None
+) -> Record:
     """A `Record` that writes each attempt down as soon as it is judged.
 
     `label` (one or more names joined by "/") tells attempts at equal steps apart: a document's key
-    and the number of its chunk.
+    and the number of its chunk. `settings` are what a replay needs beside the inputs.
     """
     # Beside those of the document's other chunks: a folder for each would take as long again.
     place = folder_of(run_id) + (f"{label}-" if label else "")
@@ -32,9 +35,9 @@ def recorder(store: Store, run_id: str, label: str = "") -> Record:
     async def record(attempt: Attempt) -> None:
         key = f"{place}{attempt.step}-{attempt.number}.json"
         # Without indent: that would take the slow encoder, on every call.
-        told = {"label": label, **as_json(attempt)}
+        told = {"label": label, "settings": settings, **as_json(attempt)}
         data = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
-        await asyncio.to_thread(store.write, key, data)
+        await in_thread(store.write, key, data)
 
     return record
 
@@ -45,6 +48,11 @@ def as_json(attempt: Attempt) -> dict[str, Any]:
     del told["judgements"], told["number"]
     return {
         **told,
+        "problem": attempt.problem.value if attempt.problem else None,
+        "paid": [
+            {"usage": dataclasses.asdict(one.usage), "error": one.error, "entry": one.entry}
+            for one in attempt.paid
+        ],
         "attempt": attempt.number,
         "accepted": attempt.accepted,
         "checks": [

@@ -15,9 +15,12 @@ from promptchain_dagster.cli.plan import plan
 from promptchain_dagster.cli.post import post
 from promptchain_dagster.cli.prune import prune
 from promptchain_dagster.cli.quarantine import quarantine
+from promptchain_dagster.cli.replay import replay
+from promptchain_dagster.cli.report import report
 from promptchain_dagster.cli.runs import INTERRUPTED
 from promptchain_dagster.cli.summarize import summarize
 from promptchain_dagster.cli.trace import trace
+from promptchain_dagster.cli.usage import usage
 
 __all__ = ["commands", "main"]
 
@@ -30,7 +33,7 @@ def commands() -> None:
     """
 
 
-for command in (demo, post, summarize, plan, trace, quarantine, prune):
+for command in (demo, post, summarize, plan, trace, report, replay, usage, quarantine, prune):
     commands.add_command(command)
 
 

@@ -41,6 +41,18 @@ UNKNOWN_USAGE = Usage(None, None, None, 1)
 """One call was made, and what it took was not told."""
 
 
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """One request that was sent: what it took, and what came instead of a usable reply.
+
+    `entry` is where the ledger counts it (`models.ledger`); None where there is no ledger.
+    """
+
+    usage: Usage
+    error: str | None = None
+    entry: str | None = None
+
+
 class Problem(str, Enum):
     """What came back instead of a usable reply."""
 
@@ -58,6 +70,8 @@ class Problem(str, Enum):
     this run: no call can succeed."""
     BUDGET = "budget"
     """The budget of the run or of the day would be passed: nothing was sent."""
+    INTERRUPTED = "interrupted"
+    """The run was stopped before the reply came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +97,7 @@ PROBLEMS: Mapping[Problem, Consequence] = {
     Problem.TOO_LONG: Consequence(call_again=False, rejects_attempt=False, ends_run=False),
     Problem.UNUSABLE: Consequence(call_again=False, rejects_attempt=False, ends_run=True),
     Problem.BUDGET: Consequence(call_again=False, rejects_attempt=False, ends_run=True),
+    Problem.INTERRUPTED: Consequence(call_again=False, rejects_attempt=False, ends_run=True),
 }
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from promptchain_dagster.errors import InvalidInput, PromptChainError
@@ -17,6 +18,7 @@ from promptchain_dagster.models.base import (
     CallError,
     ChatModel,
     Completion,
+    Paid,
     Problem,
     Usage,
 )
@@ -43,7 +45,8 @@ class Call:
 
     `requests` counts the requests that were sent, `usage` is the sum of what they took, `seconds`
     the time from the first request to the outcome, waits between requests included, the wait for
-    a free place not. `model` is the model that answered, or the one that was asked.
+    a free place not. `model` is the model that answered, or the one that was asked. `paid` has each
+    request for itself.
     """
 
     completion: Completion | None
@@ -52,6 +55,15 @@ class Call:
     usage: Usage
     seconds: float
     model: str
+    paid: tuple[Paid, ...] = ()
+
+
+class Interrupted(asyncio.CancelledError):
+    """A cancellation that came when requests had been sent: what `call` had come to by then."""
+
+    def __init__(self, call: Call) -> None:
+        super().__init__()
+        self.call = call
 
 
 class Calls:
@@ -103,8 +115,8 @@ class Calls:
         self.model = model
         self.requests = 0
         self.usage = NO_USAGE
-        self.ended_by: CallError | None = None
-        """The error that ended the run for all calls, if one did."""
+        self._ended_by: CallError | None = None
+        self._whole: Calls | None = None
         self._reattempt = ReAttempt(budget=retries, delay_seconds=delay_seconds)
         self._timeout = timeout_seconds
         self._max_retry_after = max_retry_after_seconds
@@ -124,6 +136,18 @@ class Calls:
         self._meter = Meter()
         self._counts_tokens = bool(tokens_per_minute or self._spending)
 
+    @property
+    def ended_by(self) -> CallError | None:
+        """The error that ended the run for all calls, if one did."""
+        return self._whole.ended_by if self._whole else self._ended_by
+
+    def part(self) -> Calls:
+        """The same calls under the same limits; its `requests` and `usage` are of what is asked
+        through it, cancelled calls included, and add to those here."""
+        part = copy.copy(self)
+        part.requests, part.usage, part._whole = 0, NO_USAGE, self
+        return part
+
     async def complete(
         self,
         prompt: str,
@@ -132,13 +156,29 @@ class Calls:
         at_gate: bool = False,
         max_output_tokens: int | None = None,
     ) -> Call:
-        """Ask the model; never raises `CallError`.
+        """Ask the model; never raises `CallError`, and `Interrupted` where it is cancelled.
 
         `at_gate`: a step with re-attempts of its own judges the reply, so an empty or cut one goes
         back to it at once, as a rejected attempt. `max_output_tokens` replaces the model's cap.
         """
         tally = _Tally(self.model.name)
         cap = max_output_tokens or self.model.max_output_tokens
+        try:
+            return await self._complete(tally, prompt, schema, at_gate, cap)
+        except asyncio.CancelledError:
+            if not tally.requests:
+                raise
+            error = CallError(Problem.INTERRUPTED, "interrupted before the reply came")
+            raise Interrupted(tally.call(None, error)) from None
+
+    async def _complete(
+        self,
+        tally: _Tally,
+        prompt: str,
+        schema: Mapping[str, Any] | None,
+        at_gate: bool,
+        cap: int | None,
+    ) -> Call:
         cut: tuple[Completion | None, CallError | None] | None = None
         while True:
             completion, error = await self._request(tally, prompt, schema, cap)
@@ -173,7 +213,7 @@ class Calls:
         try:
             if error is not None:
                 return None, error
-            self.requests += 1
+            self._count(1, NO_USAGE)
             tally.begin_request()
             spent = UNKNOWN_USAGE
             try:
@@ -181,13 +221,15 @@ class Calls:
                 spent = completion.usage if completion else error.usage if error else spent
             finally:
                 # Also where the call is cancelled: the provider may have worked, and bills for it.
-                self.usage += spent
-                tally.usage += spent
-                took = self._settle(prompt, spent, completion, reserved)
+                self._count(0, spent)
+                took, entry = self._settle(prompt, spent, completion, reserved)
+                tally.paid.append(Paid(spent, entry=entry))
         finally:
             self._pace.leave(sent, error, answered=completion is not None, tokens=took)
         if completion is not None:
             error = problem_of(completion, cap)
+        if error is not None:
+            tally.paid[-1] = replace(tally.paid[-1], error=error.message)
         return completion, error
 
     def _reserve(self, prompt: str) -> tuple[CallError | None, Reservation | None]:
@@ -202,18 +244,29 @@ class Calls:
 
     def _settle(
         self, prompt: str, spent: Usage, completion: Completion | None, reserved: Reservation | None
-    ) -> int:
-        """Count what a request took; the tokens, estimated where they were not told."""
+    ) -> tuple[int, str | None]:
+        """Count what a request took: the tokens, estimated where they were not told, and where
+        the ledger has it."""
         if not self._counts_tokens:
-            return 0
+            return 0, None
+        entry = None
         tokens = self._meter.after(prompt, spent, completion.text if completion else None)
         if self._spending is not None and reserved is not None:
-            self._spending.settle(reserved, tokens, spent)
-        return sum(tokens)
+            entry = self._spending.settle(reserved, tokens, spent)
+        return sum(tokens), entry
+
+    def _count(self, requests: int, usage: Usage) -> None:
+        self.requests += requests
+        self.usage += usage
+        if self._whole:
+            self._whole._count(requests, usage)
 
     def _end(self, error: CallError) -> None:
-        self.ended_by = self.ended_by or error
-        self._pace.end()
+        if self._whole:
+            self._whole._end(error)
+        else:
+            self._ended_by = self._ended_by or error
+            self._pace.end()
 
     async def _spanned(
         self, prompt: str, schema: Mapping[str, Any] | None, cap: int | None
@@ -264,7 +317,7 @@ class _Tally:
     def __init__(self, model: str) -> None:
         self.model = model
         self.requests = 0
-        self.usage = NO_USAGE
+        self.paid: list[Paid] = []
         self._began: float | None = None
 
     def begin_request(self) -> None:
@@ -274,7 +327,8 @@ class _Tally:
     def call(self, completion: Completion | None, error: CallError | None) -> Call:
         seconds = time.perf_counter() - self._began if self._began else 0.0
         model = completion.model if completion else self.model
-        return Call(completion, error, self.requests, self.usage, seconds, model)
+        usage = sum((one.usage for one in self.paid), NO_USAGE)
+        return Call(completion, error, self.requests, usage, seconds, model, tuple(self.paid))
 
 
 def _of_reply(completion: Completion | None) -> dict[str, Any]:

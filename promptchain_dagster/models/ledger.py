@@ -1,6 +1,9 @@
-"""What was spent on a day by all runs: `ledger/<UTC date>/<run_id>.json`, one file for each run.
+"""What was spent on a day by all runs: pages `ledger/<UTC date>/<run_id>.<mark>.json`.
 
-A run writes its own file and no other, so nothing is locked and nothing is lost between runs.
+Each process of a run writes a page of its own and no other, so nothing is locked and nothing is
+lost between them. A page is there before the first request is sent, and counts the requests in the
+order in which they came to an end. So the first `requests` of them are in it, and of a process that
+was killed, the trace tells the others: each request bears its place, `<date>/<run_id>.<mark>#<n>`.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -24,8 +28,7 @@ from promptchain_dagster.store import Store
 log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 5.0
-_READ_ENDED_AGAIN = 12
-"""A run that ended is read again every so many times only: a later step may go on with it."""
+_LEDGER = "ledger/"
 
 
 def utc_today() -> str:
@@ -42,29 +45,50 @@ class Day:
     total: Spent
 
 
-def read_day(store: Store, date: str) -> Day:
-    """What the ledger holds for the UTC `date` (2026-11-30); nothing is no error.
+@dataclass(frozen=True)
+class Page:
+    """What one process of the run `run_id` spent on `date`; `ended` where it came to its end, and
+    so is whole. `name` begins the places of its requests."""
 
-    A damaged file counts nothing and is warned of. Raises `StoreError`.
+    name: str
+    date: str
+    run_id: str
+    spent: Spent
+    ended: bool
+
+
+def read_pages(store: Store, date: str) -> list[Page]:
+    """The pages for the UTC `date` (2026-11-30); none is no error.
+
+    A damaged one counts nothing, as if it had not ended, and is warned of. Raises `StoreError`.
     """
-    runs: dict[str, Spent] = {}
+    pages: list[Page] = []
     for key in store.list(_folder(date)):
-        entry = _read(store, key)
-        if entry is not None:
-            runs[_run_of(key)] = entry.spent
+        held = _read(store, key) or _Entry(NOTHING_SPENT, ended=False)
+        name = key.removeprefix(_LEDGER).removesuffix(".json")
+        pages.append(Page(name, date, _run_of(name), held.spent, held.ended))
+    return pages
+
+
+def read_day(store: Store, date: str) -> Day:
+    """What the pages for the UTC `date` come to; raises `StoreError`."""
+    runs: dict[str, Spent] = {}
+    for page in read_pages(store, date):
+        if page.spent.requests:
+            runs[page.run_id] = runs.get(page.run_id, NOTHING_SPENT) + page.spent
     return Day(date, runs, sum(runs.values(), NOTHING_SPENT))
 
 
 class Ledger:
-    """One run's page in the ledger, and what the others have spent today.
+    """One process' page in the ledger, and what the others have spent today.
 
     To be entered for as long as the run makes calls: `async with Ledger(...) as ledger`. The page
-    is written every `every_seconds` at most, in a thread, and once more at the end; with a
-    `day_budget` the others' pages are read at the start and as often. `run_id` names one writer: a
-    page that it finds under that name, of an earlier step say, is gone on with.
+    is written at the start, then every `every_seconds` at most, in a thread, and once more at the
+    end, where one on which nothing was spent goes again; with a `day_budget` the others' pages are
+    read at the start and as often.
 
-    Entering raises `StoreError` where the ledger can't be read. A later failure is warned of, and
-    tried again.
+    Entering raises `StoreError` where the ledger can't be read or written. A later failure is
+    warned of, and tried again.
     """
 
     def __init__(
@@ -78,20 +102,20 @@ class Ledger:
         today: Callable[[], str] = utc_today,
     ) -> None:
         self.day_budget = day_budget or Budget()
-        self._store, self._run_id = store, run_id
+        self._store, self._name = store, f"{run_id}.{secrets.token_hex(4)}"
         self._every, self._sleep, self._today = every_seconds, sleep, today
         self._own: dict[str, Spent] = {}
         self._written: dict[str, Spent] = {}
         self._others = (today(), NOTHING_SPENT)
         self._ended: dict[str, Spent] = {}
-        self._reads = 0
         self._writing = threading.Lock()
         self._syncing: asyncio.Task[None] | None = None
 
-    def add(self, spent: Spent) -> None:
-        """Count what a request of this run took, for today."""
+    def add(self, spent: Spent) -> str:
+        """Count what one request of this run took, for today; its place."""
         today = self._today()
-        self._own[today] = self._own.get(today, NOTHING_SPENT) + spent
+        own = self._own[today] = self._own.get(today, NOTHING_SPENT) + spent
+        return f"{today}/{self._name}#{own.requests}"
 
     def spent_today(self) -> Spent:
         """What all runs have spent today, as far as it is known here."""
@@ -129,11 +153,8 @@ class Ledger:
                 log.warning("the ledger is behind: %s", error)
 
     def _begin(self) -> None:
-        today = self._today()
-        entry = _read(self._store, _key(today, self._run_id))
-        if entry is not None:
-            self._own[today] = self._written[today] = entry.spent
-        self._read_others()
+        self._own[self._today()] = NOTHING_SPENT
+        self._sync()
 
     def _sync(self) -> None:
         self._write(ended=False)
@@ -143,21 +164,22 @@ class Ledger:
         # What is written is looked up under the lock, so that a late thread writes nothing old.
         with self._writing:
             for date, spent in list(self._own.items()):
-                if ended or self._written.get(date) != spent:
-                    page = _Entry(spent, ended)
-                    self._store.write(_key(date, self._run_id), page.to_json())
+                key = f"{_folder(date)}{self._name}.json"
+                if ended and not spent.requests:
+                    self._store.delete(key)
+                elif ended or self._written.get(date) != spent:
+                    self._store.write(key, _Entry(spent, ended).to_json())
                     self._written[date] = spent
 
     def _read_others(self) -> None:
         if not self.day_budget:
             return
         today = self._today()
-        if today != self._others[0] or self._reads % _READ_ENDED_AGAIN == 0:
+        if today != self._others[0]:
             self._ended.clear()
-        self._reads += 1
         total = NOTHING_SPENT
         for key in self._store.list(_folder(today)):
-            if _run_of(key) != self._run_id:
+            if key != f"{_folder(today)}{self._name}.json":
                 total += self._ended.get(key) or self._read_other(key)
         self._others = (today, total)
 
@@ -194,12 +216,8 @@ def _read(store: Store, key: str) -> _Entry | None:
 
 
 def _folder(date: str) -> str:
-    return f"ledger/{date}/"
+    return f"{_LEDGER}{date}/"
 
 
-def _key(date: str, run_id: str) -> str:
-    return f"{_folder(date)}{run_id}.json"
-
-
-def _run_of(key: str) -> str:
-    return key.rpartition("/")[2].removesuffix(".json")
+def _run_of(name: str) -> str:
+    return name.rpartition("/")[2].rpartition(".")[0]

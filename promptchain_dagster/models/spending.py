@@ -53,15 +53,15 @@ class Spending:
         self._cost_in_flight += cost
         return Reservation(next_one.tokens, cost)
 
-    def settle(self, reserved: Reservation, tokens: tuple[int, int], usage: Usage) -> None:
-        """Replace what was reserved by what it took: `tokens` as told or estimated."""
+    def settle(self, reserved: Reservation, tokens: tuple[int, int], usage: Usage) -> str | None:
+        """Replace what was reserved by what it took, `tokens` as told or estimated; where the
+        ledger, if there is one, has it."""
         self._tokens_in_flight -= reserved.tokens
         self._cost_in_flight -= reserved.cost_usd
         cost = usage.cost_usd if usage.cost_usd is not None else self._cost(tokens)
         spent = Spent(1, sum(tokens), cost, usage)
         self._spent += spent
-        if self._ledger is not None:
-            self._ledger.add(spent)
+        return self._ledger.add(spent) if self._ledger is not None else None
 
     def _cost(self, tokens: tuple[int, int]) -> float:
         if self._prices is None:

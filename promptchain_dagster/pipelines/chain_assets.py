@@ -203,7 +203,8 @@ class _StepRun:
         model: ModelResource = self._context.resources.model
         config: Mapping[str, Any] = self._context.op_execution_context.op_config or {}
         run_id = self._context.run.run_id
-        outcome = execute(self._step, fields, model, self._store, run_id, config)
+        chain = self._maker.chain
+        outcome = execute(chain, self._step, fields, model, self._store, run_id, config)
         for attempt in outcome.attempts:
             say = self._context.log.info if attempt.accepted else self._context.log.warning
             say(reports.log_line(attempt))

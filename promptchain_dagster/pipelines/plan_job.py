@@ -24,7 +24,7 @@ from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.documents import document_key, load_document
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Source
-from promptchain_dagster.refine.threads import in_thread
+from promptchain_dagster.threads import in_thread
 
 
 class PlanConfig(dg.Config):

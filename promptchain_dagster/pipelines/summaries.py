@@ -107,7 +107,7 @@ def refine(
 
     Fails where a chunk is missing, whatever became of the steps before (case f1).
     """
-    _, warning = model.encoder(document["token_encoding"])
+    encoder, warning = model.encoder(document["token_encoding"])
     warnings = [*document["warnings"], *([warning] if warning else [])]
     run = RefineRun(context, home.store(), document["path"], document["key"], warnings)
     if not document["has_content"]:
@@ -116,7 +116,7 @@ def refine(
     else:
         settings = RefineSettings(**document["settings"])
         parts = sorted((Chunk(**chunk) for chunk in chunks), key=lambda chunk: chunk.index)
-        outcome = run.fold(parts, settings, model, fresh=document["fresh"])
+        outcome = run.fold(parts, settings, model, encoder, fresh=document["fresh"])
     result, told = run.finish(outcome)
     yield dg.Output(result, metadata=told)
 

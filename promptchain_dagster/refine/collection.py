@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from promptchain_dagster.chain.run import Record
@@ -21,12 +22,14 @@ from promptchain_dagster.refine.outcome import (
 )
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Readable, Source, read_source
-from promptchain_dagster.refine.threads import in_thread
+from promptchain_dagster.threads import in_thread
 from promptchain_dagster.tokens import Encoder
 
 DOCUMENTS_IN_FLIGHT = 64
 READ_AT_ONCE = 2
 """More would make the first document's first call wait until all are read."""
+
+Folded = TypeVar("Folded", bound=Summarized | Stopped)
 
 OnDocument = Callable[[Source, DocumentOutcome], Awaitable[None]]
 """Called once for every document, the moment it is done."""
@@ -42,6 +45,7 @@ async def summarize_collection(
     on_document: OnDocument,
     on_chunk: Callable[[Source, ChunkFolded], Awaitable[None]] | None = None,
     record: Callable[[Source, int], Record] | None = None,
+    on_left: Callable[[Source, Stopped], None] | None = None,
     documents_in_flight: int = DOCUMENTS_IN_FLIGHT,
 ) -> None:
     """Summarize every document; what becomes of each is told to `on_document`, and not kept.
@@ -52,11 +56,12 @@ async def summarize_collection(
     after an error that no call can escape, those left are `NotStarted`.
 
     What `on_document`, `on_chunk` or `documents` raises ends the run, as does `StoreError`. So
-    does cancellation: no task is left then, and every finished chunk is kept.
+    does cancellation: no task is left then, and every finished chunk is kept. `on_left` hears of
+    each document that was being folded, and of what it came to.
     """
     if documents_in_flight < 1:
         raise InvalidInput(f"documents_in_flight is {documents_in_flight}, must be 1 or more")
-    work = _Collection(settings, calls, checkpoints, encoder, on_chunk, record)
+    work = _Collection(settings, calls, checkpoints, encoder, on_chunk, record, on_left)
     drawn = _each(documents)
     drawing = asyncio.Lock()
 
@@ -88,9 +93,11 @@ class _Collection:
         encoder: Encoder,
         on_chunk: Callable[[Source, ChunkFolded], Awaitable[None]] | None,
         record: Callable[[Source, int], Record] | None,
+        on_left: Callable[[Source, Stopped], None] | None,
     ) -> None:
         self._settings, self._calls, self._checkpoints = settings, calls, checkpoints
         self._encoder, self._on_chunk, self._record = encoder, on_chunk, record
+        self._on_left = on_left
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -104,10 +111,10 @@ class _Collection:
         # Of two equal documents the second waits, and finds what the first has kept (d14).
         async with self._turns.setdefault(read.digest, asyncio.Lock()):
             outcome = await self._fold(source, read)
-        return dataclasses.replace(outcome, warnings=(*read.warnings, *outcome.warnings))
+        return _with(read.warnings, outcome)
 
     async def _fold(self, source: Source, read: Readable) -> Summarized | Stopped:
-        on_chunk, record = self._on_chunk, self._record
+        on_chunk, record, on_left = self._on_chunk, self._record, self._on_left
         return await refine_document(
             read.chunks,
             self._settings,
@@ -115,7 +122,15 @@ class _Collection:
             self._checkpoints,
             on_chunk=(lambda folded: on_chunk(source, folded)) if on_chunk else None,
             record=(lambda index: record(source, index)) if record else None,
+            on_left=(lambda stopped: on_left(source, _with(read.warnings, stopped)))
+            if on_left
+            else None,
         )
+
+
+def _with(warnings: tuple[str, ...], outcome: Folded) -> Folded:
+    """The outcome with the warnings that came up before its first chunk."""
+    return dataclasses.replace(outcome, warnings=(*warnings, *outcome.warnings))
 
 
 async def _each(documents: Iterable[Source] | AsyncIterable[Source]) -> AsyncIterator[Source]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from promptchain_dagster.chain.outcome import Accepted, Halted, Reason
-from promptchain_dagster.chain.run import Record, run_step
+from promptchain_dagster.chain.outcome import Accepted, Attempt, Halted, Reason
+from promptchain_dagster.chain.run import Record, run_step, utc_now
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
@@ -18,11 +18,14 @@ from promptchain_dagster.refine.replies import summary_in
 from promptchain_dagster.refine.room import why_too_long
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.steps import compress_step, refine_step
-from promptchain_dagster.refine.threads import in_thread
+from promptchain_dagster.threads import in_thread
 from promptchain_dagster.words import count_words
 
 OnChunk = Callable[[ChunkFolded], Awaitable[None]]
 """Called with every chunk folded in this run, once its checkpoint is durable."""
+
+OnLeft = Callable[[Stopped], None]
+"""Called where the fold is left in between, cancelled or by an exception, which is raised then."""
 
 RecordOf = Callable[[int], Record]
 """Gives the `Record` for the attempts at the chunk of that index."""
@@ -36,6 +39,7 @@ async def refine_document(
     *,
     record: RecordOf | None = None,
     on_chunk: OnChunk | None = None,
+    on_left: OnLeft | None = None,
 ) -> Summarized | Stopped:
     """Fold `chunks`, all those of one document, into a summary; resume where an earlier run ended.
 
@@ -47,7 +51,13 @@ async def refine_document(
     """
     _require_all(chunks)
     trail = await in_thread(checkpoints.of, chunks, settings, calls.model)
-    return await _Fold(chunks, settings, calls, trail, record, on_chunk).outcome()
+    fold = _Fold(chunks, settings, calls.part(), trail, record, on_chunk)
+    try:
+        return await fold.outcome()
+    except BaseException:
+        if on_left:
+            on_left(fold.left())
+        raise
 
 
 class _Fold:
@@ -66,8 +76,9 @@ class _Fold:
         self._record, self._on_chunk = record, on_chunk
         self._summary = ""
         self._resumed_from = 0
+        self._at = chunks[0]
         self._compressions = 0
-        self._spent, self._spent_on_chunk = _Spent(), _Spent()
+        self._spent_on_chunk = _Spent()
         self._warnings: list[str] = []
 
     async def outcome(self) -> Summarized | Stopped:
@@ -76,7 +87,7 @@ class _Fold:
         self._warnings += found.warnings
         if found.uncompressed:
             # The reply to this chunk was paid for; only its compression is missing.
-            chunk = self._chunks[found.index - 1]
+            chunk = self._at = self._chunks[found.index - 1]
             if halted := await self._settle(chunk, reply_is_kept=True):
                 return self._stopped(chunk, halted)
         for chunk in self._chunks[found.index :]:
@@ -85,17 +96,15 @@ class _Fold:
         earlier = await in_thread(self._trail.publish)
         return Summarized(**self._so_far(), earlier=earlier)
 
+    def left(self) -> Stopped:
+        """What it came to where it was left in between; why is the caller's to say."""
+        error = "left before its end"
+        return Stopped(**self._so_far(), failed_chunk=self._at.index, error=error, ends_run=True)
+
     async def _fold(self, chunk: Chunk) -> Halted | None:
         """Take the reply to `chunk` as the summary; returns the call that failed, if one did."""
+        self._at = chunk
         self._spent_on_chunk = _Spent()
-        if reason := why_too_long(self._calls.model, self._summary, chunk):
-            return Halted(
-                attempts=(),
-                step="refine",
-                reason=Reason.FAILED,
-                messages=(reason,),
-                problem=Problem.TOO_LONG,
-            )
         fields = {
             "document_type": self._settings.document_type,
             "summary": self._summary,
@@ -104,6 +113,9 @@ class _Fold:
             "chunk": chunk.text,
             "max_words": self._settings.max_words,
         }
+        reason = why_too_long(self._calls.model, self._summary, chunk)
+        if reason is not None:
+            return await self._not_sent(refine_step(), fields, chunk, reason)
         refined = await self._run(refine_step(), fields, chunk)
         if isinstance(refined, Halted):
             return refined
@@ -153,11 +165,12 @@ class _Fold:
 
     async def _compress(self, chunk: Chunk) -> Halted | None:
         """Keep the shorter of two; a call that fails is returned only where it ends the run."""
+        fields = {"summary": self._summary, "max_words": self._settings.max_words}
         if reason := why_too_long(self._calls.model, self._summary):
+            await self._not_sent(compress_step(), fields, chunk, reason)
             self._warn(chunk, f"it could not be compressed: {reason}")
             return None
         self._compressions += 1
-        fields = {"summary": self._summary, "max_words": self._settings.max_words}
         shortened = await self._run(compress_step(), fields, chunk)
         if isinstance(shortened, Halted):
             if shortened.ends_run:
@@ -174,9 +187,26 @@ class _Fold:
     ) -> Accepted | Halted:
         record = self._record(chunk.index) if self._record else None
         outcome = await run_step(step, fields, self._calls, record=record)
-        self._spent.add(outcome)
         self._spent_on_chunk.add(outcome)
         return outcome
+
+    async def _not_sent(
+        self, step: PromptStep, fields: Mapping[str, Any], chunk: Chunk, reason: str
+    ) -> Halted:
+        """A call that is not made, in the trace all the same."""
+        problem = Problem.TOO_LONG
+        attempt = Attempt(
+            step.name, 1, utc_now(), inputs=fields, call_error=reason, problem=problem
+        )
+        if self._record:
+            await self._record(chunk.index)(attempt)
+        return Halted(
+            attempts=(attempt,),
+            step=step.name,
+            reason=Reason.FAILED,
+            messages=(reason,),
+            problem=problem,
+        )
 
     async def _keep(self, chunk: Chunk, *, uncompressed: bool = False) -> None:
         await in_thread(self._trail.save, chunk.index, self._summary, uncompressed=uncompressed)
@@ -201,8 +231,8 @@ class _Fold:
             "resumed_from": self._resumed_from,
             "compressions": self._compressions,
             "over_cap": count_words(self._summary) > self._settings.max_words,
-            "model_calls": self._spent.model_calls,
-            "usage": self._spent.usage,
+            "model_calls": self._calls.requests,
+            "usage": self._calls.usage,
             "warnings": tuple(self._warnings),
         }
 

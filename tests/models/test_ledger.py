@@ -13,7 +13,7 @@ from promptchain_dagster.errors import InvalidInput, StoreError
 from promptchain_dagster.models import Budget, Calls, Completion, Ledger, Problem, Usage
 from promptchain_dagster.models.base import UNKNOWN_USAGE
 from promptchain_dagster.models.budget import Spent
-from promptchain_dagster.models.ledger import read_day
+from promptchain_dagster.models.ledger import read_day, read_pages
 from promptchain_dagster.store import Store, open_store
 from promptchain_dagster.testing import ScriptedChatModel
 from tests.support.memory_store import MemoryStore
@@ -66,7 +66,8 @@ def test_each_run_has_a_page_of_its_own_and_a_day_adds_them_up(tmp_path: Path) -
     spend(store, "a", 2)
     spend(store, "b")
     spend(store, "c", date=NEXT_DAY)
-    assert (tmp_path / PAGE).is_file()
+    pages = list((tmp_path / "ledger" / DAY).iterdir())
+    assert sorted(page.name.partition(".")[0] for page in pages) == ["a", "b"]
     day = read_day(store, DAY)
     assert day.runs == {"a": ONE + ONE, "b": ONE}
     assert day.total == Spent(3, 30, 0.75, Usage(18, 12, 0.75))
@@ -85,11 +86,35 @@ def test_unknown_usage_stays_unknown_in_the_ledger() -> None:
     assert read_day(store, DAY).total == Spent(1, 50, 0.1, UNKNOWN_USAGE)
 
 
-def test_a_run_that_spends_nothing_writes_nothing() -> None:
-    """Not at the end either."""
+def test_a_run_that_spends_nothing_leaves_nothing() -> None:
+    """The page with which it began is gone again."""
     store = MemoryStore()
     spend(store, "a", 0)
-    assert (store.writes, store.lists) == (0, 0)
+    assert store.objects == {}
+    assert store.lists == 0
+
+
+def test_the_page_is_there_before_anything_is_spent_and_has_the_first_so_many_requests() -> None:
+    """So what a killed run spent after its last writing is told by the places of its requests."""
+    store = MemoryStore()
+    places: list[str] = []
+
+    async def main() -> None:
+        ticks = Ticks()
+        async with Ledger(store, "a", today=today, sleep=ticks.sleep) as ledger:
+            (begun,) = read_pages(store, DAY)
+            assert (begun.run_id, begun.spent, begun.ended) == ("a", Spent(), False)
+            places.extend(ledger.add(ONE) for _ in range(2))
+            await ticks.begun()
+            await ticks.pass_one()
+            places.append(ledger.add(ONE))
+            (page,) = read_pages(store, DAY)
+            assert (page.spent.requests, page.ended) == (2, False)
+            assert places == [f"{page.name}#{number}" for number in (1, 2, 3)]
+
+    asyncio.run(main())
+    (page,) = read_pages(store, DAY)
+    assert (page.spent.requests, page.ended) == (3, True)
 
 
 def test_a_page_is_written_at_intervals_only_where_something_was_spent() -> None:
@@ -112,17 +137,30 @@ def test_a_page_is_written_at_intervals_only_where_something_was_spent() -> None
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
-    assert writes == [1, 1, 2]
+    assert writes == [2, 2, 3], "the first is the page with which it began"
     assert read_day(store, DAY).total.requests == 5
-    assert json.loads(store.objects[PAGE])["ended"] is True
+    (page,) = store.objects.values()
+    assert json.loads(page)["ended"] is True
 
 
-def test_a_page_found_under_the_run_s_own_name_is_gone_on_with() -> None:
-    """The next step of the same run adds to what the first one spent."""
+def test_each_process_of_a_run_has_a_page_of_its_own() -> None:
+    """The next step of the same run adds to what the first one spent, be it at the same time."""
     store = MemoryStore()
-    spend(store, "a", 2)
-    spend(store, "a", 3)
-    assert read_day(store, DAY).total.requests == 5
+
+    async def main() -> int:
+        budget = Budget(max_tokens=1000)
+        async with (
+            Ledger(store, "a", today=today) as one,
+            Ledger(store, "a", today=today, day_budget=budget) as other,
+        ):
+            one.add(ONE)
+            other.add(ONE)
+        await asyncio.to_thread(spend, store, "a", 3)
+        async with Ledger(store, "a", today=today, day_budget=budget) as last:
+            return last.spent_today().requests
+
+    assert asyncio.run(main()) == 5
+    assert read_day(store, DAY).runs == {"a": ONE + ONE + ONE + ONE + ONE}
 
 
 def test_at_midnight_utc_a_new_page_begins() -> None:
@@ -234,7 +272,7 @@ def test_a_damaged_page_is_warned_of_and_counts_nothing(
 class FailingStore(MemoryStore):
     """Can't be written while `broken`."""
 
-    broken = True
+    broken = False
 
     def write(self, key: str, data: bytes) -> None:
         if self.broken:
@@ -250,12 +288,13 @@ def test_a_page_that_can_t_be_written_is_tried_again(caplog: pytest.LogCaptureFi
         ticks = Ticks()
         async with Ledger(store, "a", today=today, sleep=ticks.sleep) as ledger:
             await ticks.begun()
+            store.broken = True
             ledger.add(ONE)
             await ticks.pass_one()
-            assert store.writes == 0
+            assert store.writes == 1
             store.broken = False
             await ticks.pass_one()
-            assert store.writes == 1
+            assert store.writes == 2
 
     asyncio.run(main())
     assert "no space" in caplog.text

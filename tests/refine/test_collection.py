@@ -24,8 +24,8 @@ from promptchain_dagster.refine.outcome import (
 )
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Source
-from promptchain_dagster.refine.threads import in_thread
 from promptchain_dagster.testing import Script, ScriptedChatModel
+from promptchain_dagster.threads import in_thread
 from promptchain_dagster.tokens import get_encoder
 from tests.support.folding import PART, index_sent, no_wait
 from tests.support.memory_store import MemoryStore

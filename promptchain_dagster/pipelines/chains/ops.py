@@ -154,7 +154,7 @@ class ChainOps:
             return refused(step.name, error)
         except PromptChainError as error:
             return halted_by(error, step.name)
-        return execute(step, fields, run.model, run.store, run.run_id, run.config)
+        return execute(self.chain, step, fields, run.model, run.store, run.run_id, run.config)
 
 
 class _OpRun:

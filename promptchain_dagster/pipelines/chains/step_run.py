@@ -12,10 +12,12 @@ from promptchain_dagster.chain import trace
 from promptchain_dagster.chain.accept import FailedCheck
 from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.outcome import Accepted, Halted, Reason
+from promptchain_dagster.chain.replay import settings_of
 from promptchain_dagster.chain.result import halted_by
 from promptchain_dagster.chain.run import run_step, schema_messages
 from promptchain_dagster.chain.step import MAX_RETRIES_PER_STEP, Step
 from promptchain_dagster.errors import PromptChainError
+from promptchain_dagster.pipelines.paid_calls import paid_calls
 from promptchain_dagster.pipelines.resources import ModelResource
 from promptchain_dagster.pipelines.run_async import run_async
 from promptchain_dagster.store import Store
@@ -32,6 +34,7 @@ def admit(chain: Chain, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def execute(
+    chain: Chain,
     step: Step,
     fields: Mapping[str, Any],
     model: ModelResource,
@@ -43,9 +46,10 @@ def execute(
 
     async def work() -> Accepted | Halted:
         allowed = _with_retries(step, config)
-        async with model.connect() as connected:
-            record = trace.recorder(store, run_id)
-            return await run_step(allowed, fields, model.calls(connected), record=record)
+        retries = allowed.max_retries_per_step
+        record = trace.recorder(store, run_id, settings=settings_of(chain, retries))
+        async with paid_calls(model, store, run_id) as calls:
+            return await run_step(allowed, fields, calls, record=record)
 
     try:
         return run_async(work)

@@ -1,9 +1,8 @@
-"""What a run does for a document, be it the op job's or the assets': the calls, what is kept of it
-under the home, and what Dagster is told."""
+"""What a run does for a document, be it the op job's or the assets': what is kept of it under the
+home, and what Dagster is told."""
 
 import hashlib
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +10,7 @@ import dagster as dg
 
 from promptchain_dagster.chain import trace
 from promptchain_dagster.chain.run import Record
-from promptchain_dagster.models import Budget, Calls, Ledger
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.resources import ModelResource
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.outcome import (
     ChunkFolded,
@@ -25,29 +22,6 @@ from promptchain_dagster.store import Store
 from promptchain_dagster.words import count_words
 
 RUNNING_SUMMARY = dg.AssetKey("running_summary")
-
-
-@asynccontextmanager
-async def paid_calls(
-    model: ModelResource,
-    store: Store,
-    run_id: str,
-    *,
-    day_budget: Budget | None = None,
-    most_in_flight: int | None = None,
-    **limits: Any,
-) -> AsyncGenerator[Calls]:
-    """The calls of one run, for the event loop that asks; what they take goes to the ledger.
-
-    `most_in_flight` bounds calls at once where the model has no smaller limit; `limits` are those
-    of `Calls`. Raises `InvalidInput` for a limit that cannot work.
-    """
-    async with (
-        model.connect() as chat,
-        Ledger(store, run_id, day_budget=day_budget) as ledger,
-    ):
-        places = [one for one in (most_in_flight, chat.max_in_flight) if one is not None]
-        yield model.calls(chat, max_in_flight=min(places, default=None), ledger=ledger, **limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +43,10 @@ class DocumentRun:
         """A fresh run's own; it and those that retry it are one generation, and resume."""
         return Checkpoints(self.store, self._root_run_id if fresh else None)
 
-    def record(self, key: str | None, index: int) -> Record:
-        """Writes down the attempts at chunk `index` of the document `key`."""
-        return trace.recorder(self.store, self.run_id, f"{key}/{index:06}")
+    def record(self, key: str | None, index: int, settings: Mapping[str, Any]) -> Record:
+        """Writes down the attempts at chunk `index` of the document `key`, and by what settings
+        (`refine.replay.settings_of`) they were made."""
+        return trace.recorder(self.store, self.run_id, f"{key}/{index:06}", settings)
 
     def keep_summary(self, key: str, summary: str) -> Kept:
         """Write the summary as Markdown; one that it takes the place of is kept beside it."""
@@ -121,7 +96,9 @@ class DocumentRun:
         if isinstance(outcome, Summarized | Stopped):
             folder = f"{trace.folder_of(self.run_id)}{key or ''}".rstrip("/")
             told |= {
-                md.PREVIEW_KEY: dg.MetadataValue.md(md.preview(outcome.summary)),
+                md.PREVIEW_KEY: dg.MetadataValue.md(
+                    md.without_images(md.preview(outcome.summary))
+                ),
                 md.WORDS: count_words(outcome.summary),
                 md.CHUNKS: outcome.chunks,
                 md.RESUMED_FROM: outcome.resumed_from,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from promptchain_dagster.library.recipe import digest_of
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import SetAside, State, Status, Todo
-from promptchain_dagster.models.base import NO_USAGE, Usage
 from promptchain_dagster.refine.documents import Document
-from promptchain_dagster.refine.outcome import ChunkFolded, Stopped
+from promptchain_dagster.refine.outcome import ChunkFolded
 from promptchain_dagster.refine.quality import shrinks
 from promptchain_dagster.refine.source import Source
 
@@ -29,10 +28,6 @@ class Opened:
     source: Source
     began: float = field(default_factory=time.monotonic)
     last: ChunkFolded | None = None
-    resumed_from: int = 0
-    compressions: int = 0
-    model_calls: int = 0
-    usage: Usage = NO_USAGE
     shrinkings: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
 
     @property
@@ -42,31 +37,9 @@ class Opened:
 
     def add(self, folded: ChunkFolded) -> None:
         """One chunk more is in the running summary."""
-        if self.last is None:
-            self.resumed_from = folded.index - 1
-        elif shrinks(self.last.words, folded.words, compressed=folded.compressed):
-            self.shrinkings[folded.index] = (self.last.words, folded.words)
-        self.last = folded
-        self.compressions += folded.compressed
-        self.model_calls += folded.model_calls
-        self.usage += folded.usage
-
-    def broken_off(self, error: str) -> Stopped | None:
-        """What it came to where the run ended in between; None where nothing was folded."""
-        last = self.last
-        if last is None:
-            return None
-        return Stopped(
-            summary=last.summary,
-            chunks=last.total,
-            resumed_from=self.resumed_from,
-            compressions=self.compressions,
-            model_calls=self.model_calls,
-            usage=self.usage,
-            failed_chunk=min(last.index + 1, last.total),
-            error=error,
-            ends_run=True,
-        )
+        before, self.last = self.last, folded
+        if before and shrinks(before.words, folded.words, compressed=folded.compressed):
+            self.shrinkings[folded.index] = (before.words, folded.words)
 
 
 def open_document(registry: Registry, state: State, key: str, recipe: str) -> Opened:

@@ -1,14 +1,16 @@
 """What the ops of `incremental_refine` do for their one document."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
 from promptchain_dagster.errors import PromptChainError, StoreError
 from promptchain_dagster.pipelines import metadata as md
-from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun
 from promptchain_dagster.pipelines.materializer import Writer
+from promptchain_dagster.pipelines.paid_calls import paid_calls
 from promptchain_dagster.pipelines.resources import ModelResource
 from promptchain_dagster.pipelines.results import keep_result
 from promptchain_dagster.pipelines.run_async import run_async
@@ -22,9 +24,11 @@ from promptchain_dagster.refine.outcome import (
     Summarized,
     Unreadable,
 )
+from promptchain_dagster.refine.replay import settings_of
 from promptchain_dagster.refine.result import document_result
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.store import Store
+from promptchain_dagster.tokens import Encoder
 
 
 class RefineRun:
@@ -47,28 +51,39 @@ class RefineRun:
         chunks: Sequence[Chunk],
         settings: RefineSettings,
         model: ModelResource,
+        encoder: Encoder,
         *,
         fresh: bool,
     ) -> Summarized | Stopped | Unreadable:
-        """Fold the chunks, materializing the running summary after each."""
+        """Fold the chunks, materializing the running summary after each.
+
+        Where the run breaks off, what it had come to is kept as its result.
+        """
         run = self._document
+        left: list[Stopped] = []
 
         async def work(writer: Writer[ChunkFolded]) -> Summarized | Stopped:
             async with paid_calls(model, self._store, run.run_id) as calls:
+                used = settings_of(settings, calls.model, encoder)
                 return await refine_document(
                     chunks,
                     settings,
                     calls,
                     run.checkpoints(fresh=fresh),
-                    record=lambda index: run.record(self._key, index),
+                    record=lambda index: run.record(self._key, index, used),
                     on_chunk=writer.put,
+                    on_left=left.append,
                 )
 
         try:
             with Writer(self._materialize) as writer:
                 return run_async(lambda: work(writer))
         except PromptChainError as error:
-            return Unreadable(error=str(error))
+            return replace(left[0], error=str(error)) if left else Unreadable(error=str(error))
+        except dg.DagsterExecutionInterruptedError:
+            for stopped in left:
+                self._keep(replace(stopped, error="interrupted"))
+            raise
 
     def finish(self, outcome: DocumentOutcome) -> tuple[dict[str, Any], md.Metadata]:
         """Keep the outcome; the run's result and its metadata, or a failure that says why."""

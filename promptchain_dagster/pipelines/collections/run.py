@@ -2,17 +2,19 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import dagster as dg
 
+from promptchain_dagster.errors import StoreError
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State, failure_of
 from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines.collections.config import MAX_IN_FLIGHT, SummarizeConfig
-from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun
 from promptchain_dagster.pipelines.collections.events import (
     AsideNote,
     ChunkNote,
@@ -24,6 +26,7 @@ from promptchain_dagster.pipelines.collections.events import (
 from promptchain_dagster.pipelines.collections.opened import Opened, open_document, why_set_aside
 from promptchain_dagster.pipelines.collections.tally import Tally
 from promptchain_dagster.pipelines.materializer import Writer
+from promptchain_dagster.pipelines.paid_calls import paid_calls
 from promptchain_dagster.pipelines.resources import ModelResource
 from promptchain_dagster.pipelines.results import keep_document_result
 from promptchain_dagster.pipelines.run_async import run_async
@@ -38,11 +41,12 @@ from promptchain_dagster.refine.outcome import (
     Unreadable,
 )
 from promptchain_dagster.refine.quality import Made, judge_summary
+from promptchain_dagster.refine.replay import settings_of
 from promptchain_dagster.refine.result import document_result
 from promptchain_dagster.refine.room import require_room
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Source
-from promptchain_dagster.refine.threads import in_thread
+from promptchain_dagster.threads import in_thread
 from promptchain_dagster.words import count_words
 
 
@@ -64,6 +68,7 @@ class CollectionRun:
         self._run, self._registry, self._state, self._events = run, registry, state, events
         self._config, self._settings, self._recipe = config, settings, recipe
         self._open: dict[str, Opened] = {}
+        self._left: dict[str, DocumentOutcome] = {}
         self._calls: Calls | None = None
         self._writer = Writer[Note](events.write)
 
@@ -72,7 +77,7 @@ class CollectionRun:
     ) -> None:
         """Do the documents, within the limits of `Calls`; raises `PromptChainError` where none of them can be done.
 
-        Where the run is terminated, those that are under way get a result with the summary so far.
+        Where the run breaks off, those that are under way get a result with the summary so far.
         """
         encoder, _ = model.encoder()
         config = self._config
@@ -89,6 +94,7 @@ class CollectionRun:
                 self._calls = calls
                 chat = calls.model
                 require_room(self._settings, chat.context_tokens, chat.max_output_tokens)
+                used = settings_of(self._settings, chat, encoder)
                 await summarize_collection(
                     self._sources(keys),
                     self._settings,
@@ -97,7 +103,8 @@ class CollectionRun:
                     encoder,
                     on_document=self._on_document,
                     on_chunk=self._on_chunk,
-                    record=lambda source, index: self._run.record(source.key, index),
+                    record=lambda source, index: self._run.record(source.key, index, used),
+                    on_left=lambda source, outcome: self._left.update({source.key: outcome}),
                     documents_in_flight=2 * min(asked, chat.max_in_flight or asked),
                 )
 
@@ -105,9 +112,8 @@ class CollectionRun:
             with self._writer:
                 try:
                     run_async(work)
-                except dg.DagsterExecutionInterruptedError:
-                    self._events.hurry()
-                    self._break_off()
+                except BaseException as error:
+                    self._break_off(error)
                     raise
         finally:
             self._sum_up()
@@ -137,6 +143,7 @@ class CollectionRun:
         if isinstance(outcome, NotStarted):
             del self._open[source.key]
             return
+        self._left[source.key] = outcome  # should the run end while it waits for its turn
         await self._writer.reserve()
         await in_thread(self._settle, source.key, outcome)
 
@@ -157,7 +164,7 @@ class CollectionRun:
             note = FailedNote(key, opened.digest, failure_of(outcome), outcome.error, told)
         error = outcome.error if isinstance(outcome, Stopped | Unreadable) else None
         self.tally.add(key, str(note.told[md.STATUS]), error)
-        del self._open[key]
+        del self._open[key], self._left[key]
         self._writer.add(note)
 
     def _done(self, opened: Opened, outcome: Summarized) -> DoneNote:
@@ -218,13 +225,20 @@ class CollectionRun:
         self.tally.add(opened.key, "set_aside", why)
         self._writer.add(AsideNote(opened.key, told))
 
-    def _break_off(self) -> None:
-        """What is known of the documents that were under way when the run was terminated."""
-        self.tally.ended_by = "interrupted"
-        for opened in list(self._open.values()):
-            if (outcome := opened.broken_off("interrupted")) is not None:
-                self._told(opened, outcome)
-                self.tally.add(opened.key, "failed", outcome.error)
+    def _break_off(self, error: BaseException) -> None:
+        """What is known of the documents that were under way when the run was terminated, or could
+        not go on for `error`; those for which nothing was sent yet are not started."""
+        reason = str(error)
+        if isinstance(error, dg.DagsterExecutionInterruptedError):
+            self._events.hurry()
+            self.tally.ended_by = reason = "interrupted"
+        for key, outcome in list(self._left.items()):
+            with suppress(StoreError):  # which may be what the run ends for
+                if not isinstance(outcome, Stopped) or not outcome.ends_run:
+                    self._settle(key, outcome)
+                elif outcome.model_calls:
+                    self._told(self._open[key], replace(outcome, error=reason))
+                    self.tally.add(key, "failed", reason)
 
     def _sum_up(self) -> None:
         if self._calls is not None:

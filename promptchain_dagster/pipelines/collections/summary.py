@@ -12,8 +12,9 @@ from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines.collections.config import LimitsConfig
-from promptchain_dagster.pipelines.collections.document_run import DocumentRun, paid_calls
+from promptchain_dagster.pipelines.collections.document_run import DocumentRun
 from promptchain_dagster.pipelines.collections.recipe import CODE_VERSION, summary_recipe
+from promptchain_dagster.pipelines.paid_calls import paid_calls
 from promptchain_dagster.pipelines.pool import POOL, runs_at_once
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.results import keep_result
@@ -21,6 +22,7 @@ from promptchain_dagster.pipelines.run_async import run_async
 from promptchain_dagster.refine.chunking import split_text
 from promptchain_dagster.refine.fold import refine_document
 from promptchain_dagster.refine.outcome import NoContent, Stopped, Summarized
+from promptchain_dagster.refine.replay import settings_of
 from promptchain_dagster.refine.result import document_result
 from promptchain_dagster.refine.room import require_room
 from promptchain_dagster.refine.settings import RefineSettings
@@ -148,12 +150,13 @@ def _fold(
         ) as calls:
             chat = calls.model
             require_room(settings, chat.context_tokens, chat.max_output_tokens)
+            used = settings_of(settings, chat, encoder)
             return await refine_document(
                 chunks,
                 settings,
                 calls,
                 run.checkpoints(fresh=config.fresh),
-                record=lambda index: run.record(NAME, index),
+                record=lambda index: run.record(NAME, index, used),
             )
 
     return run_async(work)
