@@ -72,10 +72,9 @@ class CollectionRun:
         self._calls: Calls | None = None
         self._writer = Writer[Note](events.write)
 
-    def summarize(
-        self, keys: Sequence[str], model: ModelResource, limits: dict[str, Any]
-    ) -> None:
-        """Do the documents, within the limits of `Calls`; raises `PromptChainError` where none of them can be done.
+    def summarize(self, keys: Sequence[str], model: ModelResource, limits: dict[str, Any]) -> None:
+        """Do the documents; raises `PromptChainError` where none of them can be done. `limits` are
+        for `paid_calls`.
 
         Where the run breaks off, those that are under way get a result with the summary so far.
         """
