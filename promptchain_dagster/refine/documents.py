@@ -2,54 +2,42 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import os
 import re
 import unicodedata
 from dataclasses import dataclass
-from pathlib import Path
 
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.files import open_regular
+from promptchain_dagster.readers.apart import read_apart
+from promptchain_dagster.readers.base import Refused
+from promptchain_dagster.readers.captions import read_captions
+from promptchain_dagster.readers.front_matter import split_front_matter
+from promptchain_dagster.readers.kinds import KINDS, TEXTUAL
+from promptchain_dagster.readers.plain import read_plain
 from promptchain_dagster.refine.cleaning import clean_text
 from promptchain_dagster.words import has_words
 
-SUPPORTED = (".txt", ".text", ".md", ".markdown")
+SUPPORTED = tuple(KINDS)
+"""The endings of the names of files that can be read."""
 LEAST_WORDS = 3
 MAX_BYTES = 256 * 1024 * 1024
 """A larger file is refused: one document must not take the memory of all the others."""
 
-_BOMS = (  # the longer first: UTF-32's begins with UTF-16's
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_BINARY = (
-    (b"PK\x03\x04", "a zip archive, such as a Word file"),
-    (b"PK\x05\x06", "a zip archive"),
-    (b"%PDF-", "a PDF"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office file"),
-    (b"{\\rtf", "an RTF file"),
-    (b"\x89PNG", "an image"),
-    (b"\xff\xd8\xff", "an image"),
-    (b"GIF8", "an image"),
-    (b"\x1f\x8b", "a gzip file"),
-    (b"\x7fELF", "a program"),
-)
-_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\v\f\r\x1b"})
-
 
 @dataclass(frozen=True)
 class Document:
-    """A file's clean text; `key` names it wherever a path can't (see `document_key`)."""
+    """A file's clean text; `key` names it wherever a path can't (see `document_key`).
+
+    `front_matter` is the YAML at the head of a Markdown file, which is no part of the text (g6).
+    """
 
     path: str
     key: str
     text: str
     warnings: tuple[str, ...]
+    front_matter: str = ""
 
     @property
     def has_content(self) -> bool:
@@ -64,7 +52,10 @@ def load_document(
     encoding: str | None = None,
     fallback_encoding: str = "cp1252",
 ) -> Document:
-    """Read a .txt or .md file: UTF-8, or by its byte-order mark, or else in the fallback.
+    """Read a file of a supported kind, by its name and its content (see `readers.kinds`).
+
+    Text is UTF-8, or what its byte-order mark says, or else in the fallback. Other formats need
+    the extra `files`, and are read in a process of their own.
 
     Where it lies `within` a folder, no link leads out of that, also none that is put there while
     it is read.
@@ -73,10 +64,28 @@ def load_document(
     word. Raises InvalidInput, naming the path, for what can't be read or isn't text.
     """
     name = os.fspath(path)
-    text, warnings = _decode(_read(name, within), name, encoding, fallback_encoding)
-    text, losses = clean_text(text)
-    warnings += [f"{name!r}: {loss}" for loss in losses]
-    return Document(name, document_key(name), text, tuple(warnings))
+    return document_of(
+        _read(name, within), name, encoding=encoding, fallback_encoding=fallback_encoding
+    )
+
+
+def document_of(
+    data: bytes, name: str, *, encoding: str | None = None, fallback_encoding: str = "cp1252"
+) -> Document:
+    """The document in a file's bytes, as `load_document` reads it; `name` is its path."""
+    kind = KINDS.get(os.path.splitext(name)[1].lower(), "text")
+    front_matter = ""
+    try:
+        text, warnings = _read_text(data, kind, encoding, fallback_encoding)
+        text, losses = clean_text(text)
+        if kind == "markdown":
+            front_matter, text = split_front_matter(text)
+    except Refused as refused:
+        # Where the next try may succeed, the cause is an OSError.
+        cause = OSError(str(refused)) if refused.may_pass else None
+        raise InvalidInput(f"document {name!r} {refused}") from cause
+    told = tuple(f"{name!r}: {warning}" for warning in (*warnings, *losses))
+    return Document(name, document_key(name), text, told, front_matter)
 
 
 def document_key(path: str) -> str:
@@ -92,17 +101,23 @@ def document_key(path: str) -> str:
     return f"{slug}-{hashlib.sha256(path.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
 
 
+def check_kind(name: str) -> None:
+    """Refuse a file by its name's ending: `InvalidInput` says which are supported."""
+    suffix = os.path.splitext(name)[1]
+    if suffix.lower() not in SUPPORTED:
+        raise InvalidInput(
+            f"document {name!r}: files of kind {suffix or '(no extension)'!r} "
+            f"are not supported, only {', '.join(SUPPORTED)}"
+        )
+
+
 def _read(name: str, within: str | None) -> bytes:
-    supported = ", ".join(SUPPORTED)
     try:
-        file = Path(name)
-        if file.is_dir():
-            raise InvalidInput(f"document {name!r} is a folder, not a file ({supported})")
-        if file.suffix.lower() not in SUPPORTED:
+        if os.path.isdir(name):
             raise InvalidInput(
-                f"document {name!r}: files of kind {file.suffix or '(no extension)'!r} "
-                f"are not supported, only {supported}"
+                f"document {name!r} is a folder, not a file ({', '.join(SUPPORTED)})"
             )
+        check_kind(name)
         with open_regular(name, f"document {name!r}", within=within) as stream:
             data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
@@ -115,53 +130,10 @@ def _read(name: str, within: str | None) -> bytes:
         raise InvalidInput(f"document {name!r} can't be read: {reason}") from error
 
 
-def _decode(data: bytes, name: str, encoding: str | None, fallback: str) -> tuple[str, list[str]]:
-    for magic, kind in _BINARY:
-        if data.startswith(magic):
-            raise InvalidInput(f"document {name!r} is not text but {kind}, whatever its name says")
-    if encoding is not None:
-        return _decode_as(data, encoding, name), []
-    for mark, marked in _BOMS:
-        if data.startswith(mark):
-            return _decode_marked(data, marked, name)
-    try:
-        # Extractors write lone surrogates as if they were characters (b9); cleaning mends them.
-        text = data.decode("utf-8", "surrogatepass")
-        _refuse_binary(data, name, 0.125)
-        return text, []
-    except UnicodeDecodeError:
-        _refuse_binary(data, name, 0.01)
-        text = _decode_as(data, fallback, name)
-        return text, [f"{name!r} is not UTF-8: it was read as {fallback}"]
-
-
-def _decode_as(data: bytes, encoding: str, name: str) -> str:
-    try:
-        return data.decode(encoding)
-    except LookupError:
-        raise InvalidInput(f"unknown encoding {encoding!r} for document {name!r}") from None
-    except UnicodeError as error:
-        raise InvalidInput(
-            f"document {name!r} is not in the encoding {encoding!r} ({error}); give its encoding"
-        ) from None
-
-
-def _decode_marked(data: bytes, encoding: str, name: str) -> tuple[str, list[str]]:
-    try:
-        return data.decode(encoding, "surrogatepass"), []
-    except UnicodeError:
-        text = data.decode(encoding, "replace")
-        return text, [f"{name!r} is damaged {encoding}: what could not be read is now U+FFFD"]
-
-
-def _refuse_binary(data: bytes, name: str, most: float) -> None:
-    """Text holds hardly a control character; UTF-16 without a mark is full of NULs (g3).
-
-    In what isn't UTF-8 either, `most`, the part of them that passes, is smaller.
-    """
-    controls = len(data) - len(data.translate(None, _CONTROLS))
-    if controls > most * len(data):
-        raise InvalidInput(
-            f"document {name!r} is binary, or UTF-16 without a byte-order mark: {controls} of its "
-            f"{len(data)} bytes are control characters; save it as UTF-8, or give its encoding"
-        )
+def _read_text(
+    data: bytes, kind: str, encoding: str | None, fallback: str
+) -> tuple[str, list[str]]:
+    if kind not in TEXTUAL:
+        return read_apart(data, kind, encoding, fallback)
+    text, warnings = read_plain(data, encoding, fallback)
+    return (read_captions(text) if kind == "captions" else text), warnings

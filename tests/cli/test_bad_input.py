@@ -112,7 +112,7 @@ def summary_cases() -> list[tuple[list[str], str]]:
         (["unsupported"], "folder 'unsupported' holds no document"),
         (["binary.txt"], "'binary.txt' is not text but an image"),
         (["nul.md"], "'nul.md' is"),
-        (["report.pdf"], "'report.pdf': files of kind '.pdf' are not supported"),
+        (["report.rtf"], "'report.rtf': files of kind '.rtf' are not supported"),
         (["good.md", "no-such.md"], "'no-such.md' can't be read"),
         ([""], "PATH is empty"),
         (["good.md", "--chunk-tokens", "0"], "--chunk-tokens is 0, must be an integer from 1 to"),
@@ -135,7 +135,7 @@ def test_documents_and_shapes_that_cannot_be_are_refused(
     Path("unsupported/data.csv").write_text("a,b")
     Path("binary.txt").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(40))
     Path("nul.md").write_bytes(b"\x00\x01" * 40)
-    Path("report.pdf").write_bytes(b"%PDF-1.7")
+    Path("report.rtf").write_bytes(b"{\\rtf1}")
     Path("good.md").write_text("A document with some words.")
     assert told in refused(name, *args).stderr
 

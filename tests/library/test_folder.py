@@ -48,7 +48,7 @@ def test_size_and_times_are_the_files_own(folder: Folder, write: Write) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [*(".hidden.txt", ".git/a.txt", "a/.cache/b.md", "a.pdf", "a.txt~", "txt", "a.txt.bak")],
+    [*(".hidden.txt", ".git/a.txt", "a/.cache/b.md", "a.rtf", "a.txt~", "txt", "a.txt.bak")],
 )
 def test_hidden_and_unsupported_files_are_left_out(folder: Folder, write: Write, name: str) -> None:
     """Neither is an error: a folder holds other things too."""
