@@ -273,19 +273,20 @@ def _told(kill: Kill, status: int) -> dict[str, Any]:
 
 def one_of_six_chunks(folder: Path) -> Iterator[dict[str, Any]]:
     batch = Batch(folder, 1, 6)
-    return batch.killed([*batch.each_change()[::3], *batch.events(step=8)])
+    return batch.killed([*batch.each_change()[::3], *batch.events(step=12)])
 
 
 def twenty_of_two_chunks(folder: Path) -> Iterator[dict[str, Any]]:
     batch = Batch(folder, 20, 2)
-    return batch.killed([*batch.each_kind(), *batch.events(step=60)])
+    return batch.killed([*batch.each_kind(), *batch.events(step=90)])
 
 
 def an_edit_taken_back(folder: Path) -> Iterator[dict[str, Any]]:
     batch = Batch(folder, 1, 2)
-    # Two more than at first: the earlier summary is kept, and the earlier mark deleted.
+    # Two more than at first: the earlier summary is kept, and the earlier mark deleted. The replies
+    # come in the first half.
     changes = len(batch.whole.last_run()["changes"]) + 2
-    return batch.taken_back([Kill(at, Place.AFTER) for at in range(1, changes + 1)])
+    return batch.taken_back([Kill(at, Place.AFTER) for at in range(changes // 2, changes + 1)])
 
 
 BATCHES: Mapping[str, Callable[[Path], Iterator[dict[str, Any]]]] = {
