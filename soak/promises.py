@@ -42,9 +42,9 @@ class Pass:
         """Requests that no server saw."""
         return sum(self.told["unreached"].values())
 
-    def count(self, status: str) -> int:
-        """Documents of that status."""
-        return sum(one["status"] == status for one in self.results)
+    def keys(self, status: str) -> set[str]:
+        """The documents of that status."""
+        return {one["document_key"] for one in self.results if one["status"] == status}
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,7 @@ def paid_once(soak: Soak) -> Iterator[str]:
         if seen.fault in _PAID
     )
     yield from (f"{what} was paid for {times} times" for what, times in paid.items() if times > 1)
-    failed = {
-        text_of(one["document_key"]) for one in soak.first.results if one["status"] == "failed"
-    }
+    failed = {text_of(key) for key in soak.first.keys("failed")}
     for seen in soak.again.seen:
         if seen.document not in failed:
             yield f"document {seen.document} had not failed, and was asked for again"
