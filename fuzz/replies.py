@@ -117,13 +117,14 @@ def swallowed_text(data: bytes) -> None:
 
 
 def summary_reply(data: bytes) -> None:
-    """A summary is text that can be kept and stood in the reply; a long reply always is one."""
+    """A summary is text that can be kept and stood in the reply; a long reply of one line is one,
+    but for titles and announcements, which end in a colon."""
     reply, earlier = texts_of(data, 2)
     summary = summary_in(reply, earlier)
     readable = reply.replace("\0", "").encode(errors="replace").decode()
     if summary is None:
         lines = [line for line in readable.splitlines() if line.strip()]
-        assert len(lines) != 1 or len(readable.strip()) <= MAX_REMARK_CHARACTERS
+        assert len(lines) != 1 or ":" in readable or len(readable.strip()) <= MAX_REMARK_CHARACTERS
         return
     assert summary and summary == summary.strip() and summary in readable
     summary.encode()
