@@ -90,11 +90,17 @@ def _keys(given: Sequence[str], found: Sequence[Quarantined]) -> list[str]:
 
 
 def _paths(name: str) -> list[str]:
-    """What a path given here may be registered as: absolute, or within the documents folder."""
+    """What a path or a URL given here may be registered as: absolute, or as it lies within the
+    documents' folder or bucket."""
+    from promptchain_dagster.store.places import place_of
+
     full = os.path.abspath(name)
-    folder = os.environ.get("PROMPTCHAIN_DOCUMENTS", "").strip()
-    top = os.path.join(os.path.abspath(os.path.expanduser(folder)), "") if folder else None
-    return [full, *([full.removeprefix(top)] if top and full.startswith(top) else [])]
+    documents = os.environ.get("PROMPTCHAIN_DOCUMENTS", "").strip()
+    if not documents:
+        return [full]
+    place = place_of(documents, "documents")
+    given, top = name if place.in_bucket else full, os.path.join(place.where, "")
+    return [full, *([given.removeprefix(top)] if given.startswith(top) else [])]
 
 
 def _entry(one: Quarantined) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """What documents there are: a folder's files, by their path relative to it.
 
-`Folder` is all that the rest knows of where documents lie: a listing that reads none of them, and
-one document's text.
+`Documents` is all that the rest knows of where documents lie: a listing that reads none of them,
+and one document's text.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 import os
 import stat
 from dataclasses import dataclass
+from typing import Protocol
 
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.refine.documents import (
@@ -19,18 +20,28 @@ from promptchain_dagster.refine.documents import (
     load_document,
 )
 
+Stamp = tuple[int, int, int] | tuple[int, int, int, str]
+
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A file as the listing shows it: `path` is relative, with "/"; sizes in bytes, times in ns.
 
-    `ctime_ns` tells of a new content that keeps size and time of the old (f20).
+    `ctime_ns` tells of a new content that keeps size and time of the old (f20); in a bucket the
+    `etag` does, which changes with every content.
     """
 
     path: str
     size: int
     mtime_ns: int
     ctime_ns: int
+    etag: str | None = None
+
+    @property
+    def stamp(self) -> Stamp:
+        """What is another when the file is."""
+        times = (self.size, self.mtime_ns, self.ctime_ns)
+        return times if self.etag is None else (*times, self.etag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +52,33 @@ class Listing:
     unlisted: tuple[str, ...] = ()
 
 
+class Documents(Protocol):
+    """Where documents lie: a folder, or a bucket.
+
+    `root` names the place; `readers` is how many documents are best read at once.
+    """
+
+    root: str
+    readers: int
+
+    def list(self) -> Listing:
+        """What there is; reads no document. Raises `InvalidInput` where `root` can't be listed."""
+        ...
+
+    def load(self, path: str) -> Document:
+        """The document at the relative `path`; raises `InvalidInput` where it can't be read, its
+        cause an `OSError` where the next try may succeed."""
+        ...
+
+
 class Folder:
     """The documents in the folder `root`, at any depth: files of a supported kind, none hidden.
 
     A link to a file inside the folder is a document like any other; one that leads out of it is
     neither listed nor read, and linked folders are not entered.
     """
+
+    readers = 1
 
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(os.path.expanduser(root))

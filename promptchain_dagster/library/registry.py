@@ -15,7 +15,8 @@ from datetime import datetime, timezone
 from typing import Any, cast
 
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.library.folder import Folder
+from promptchain_dagster.library.bucket import documents_at
+from promptchain_dagster.library.folder import Documents
 from promptchain_dagster.refine.documents import Document, document_key, load_document
 from promptchain_dagster.refine.source import Source
 from promptchain_dagster.store import Store
@@ -23,8 +24,8 @@ from promptchain_dagster.store import Store
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One document. `path` is relative to the documents folder `root`, or absolute where `root` is
-    None: a document given by hand.
+    """One document. `path` is relative to `root`, a folder or a bucket's URL, or absolute where
+    `root` is None: a document given by hand.
 
     `content_hash` (SHA-256, hex) is of its clean text, None where it could not be read, for the
     reason `unreadable`; `size` is the file's, in bytes; `registered_at` (UTC, ISO 8601) the time
@@ -69,13 +70,14 @@ def read_content(load: Callable[[], Document]) -> Content:
 class Registry:
     """The documents that the home knows.
 
-    `root` is where the documents folder lies on this machine; without it, where it lay when a
-    document was registered. Methods block, and raise `StoreError` when the home fails.
+    `root` is where the documents lie for this machine; without it, where they lay when they were
+    registered. Methods block, and raise `StoreError` when the home fails.
     """
 
     def __init__(self, store: Store, root: str | None = None) -> None:
         self._store = store
-        self._folder = Folder(root) if root else None
+        self._documents = documents_at(root) if root else None
+        self._opened: dict[str, Documents] = {}
 
     def find(self, key: str) -> Entry | None:
         """The document of that key, absent ones included; None where there is none."""
@@ -105,7 +107,7 @@ class Registry:
         full = os.path.abspath(path)
         relative = self._relative(full)
         name = full if relative is None else relative
-        root = self._folder.root if self._folder and relative is not None else None
+        root = self._documents.root if self._documents and relative is not None else None
         content = read_content(lambda: self._load(name, root))
         entry = Entry(
             key=document_key(name),
@@ -133,13 +135,18 @@ class Registry:
     def _load(self, path: str, root: str | None) -> Document:
         if root is None:
             return load_document(path)
-        return (self._folder or Folder(root)).load(path)
+        if self._documents is not None:
+            return self._documents.load(path)
+        # One connection to a bucket serves all of its documents.
+        if root not in self._opened:
+            self._opened[root] = documents_at(root)
+        return self._opened[root].load(path)
 
     def _relative(self, full: str) -> str | None:
         """The path inside the documents folder; None where it lies elsewhere."""
-        if self._folder is None:
+        if self._documents is None:
             return None
-        top = os.path.join(self._folder.root, "")
+        top = os.path.join(self._documents.root, "")
         return full.removeprefix(top) if full.startswith(top) else None
 
 

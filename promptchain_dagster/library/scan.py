@@ -1,4 +1,4 @@
-"""One bounded look at the documents folder: what is new, changed or gone since the last one.
+"""One bounded look at where the documents lie: what is new, changed or gone since the last one.
 
 The order of writes is what makes a kill harmless. A document's own object is written before the
 scan's, so what was lost in between is read again. One that is gone is first noted as leaving, then
@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.library.folder import Folder, Listed, Listing
+from promptchain_dagster.library.folder import Documents, Listed, Listing, Stamp
 from promptchain_dagster.library.registry import Content, Entry, Registry, read_content, utc
 from promptchain_dagster.library.scanned import Known, Scanned
 from promptchain_dagster.refine.documents import document_key
@@ -45,7 +46,7 @@ class ScanResult:
 
 
 def scan(
-    folder: Folder,
+    folder: Documents,
     store: Store,
     cursor: str = "",
     *,
@@ -68,7 +69,7 @@ def scan(
 
 
 class _Scan:
-    def __init__(self, folder: Folder, store: Store, listing: Listing, now: datetime) -> None:
+    def __init__(self, folder: Documents, store: Store, listing: Listing, now: datetime) -> None:
         self._folder, self._store, self._listing, self._now = folder, store, listing, now
         self._registry = Registry(store)
         self._scanned = Scanned.read(store)
@@ -83,8 +84,8 @@ class _Scan:
         files = self._listing.files
         pending = [f for f in files if f.path not in known or not known[f.path].is_current(f)]
         turn = _from(pending, cursor)[:limit]
-        for file in turn:
-            self._look_at(file)
+        for file, content in zip(turn, self._contents(turn), strict=True):
+            self._look_at(file, content)
         removed = sorted(self._scanned.leaving)[:limit]
         for path in removed:
             self._registry.mark_absent(path)
@@ -117,8 +118,17 @@ class _Scan:
                 del scanned.documents[path]
             scanned.write(self._store)
 
-    def _look_at(self, file: Listed) -> None:
-        content = read_content(lambda: self._folder.load(file.path))
+    def _contents(self, turn: Sequence[Listed]) -> Iterator[Content]:
+        def content(file: Listed) -> Content:
+            return read_content(lambda: self._folder.load(file.path))
+
+        if self._folder.readers == 1:
+            yield from map(content, turn)
+        else:
+            with ThreadPoolExecutor(self._folder.readers) as pool:
+                yield from pool.map(content, turn)
+
+    def _look_at(self, file: Listed, content: Content) -> None:
         if content.vanished:
             return  # the next listing tells
         entry = Entry(
@@ -137,11 +147,10 @@ class _Scan:
         self._scanned.documents[file.path] = found
         self._tell(self._before.get(file.path), found)
 
-    def _stamp(self, file: Listed, content: Content) -> tuple[int, int, int] | None:
+    def _stamp(self, file: Listed, content: Content) -> Stamp | None:
         age = self._now.timestamp() * 1e9 - max(file.mtime_ns, file.ctime_ns)
-        if abs(age) <= SETTLED_NS or content.may_pass:
-            return None
-        return file.size, file.mtime_ns, file.ctime_ns
+        settled = file.etag is not None or abs(age) > SETTLED_NS
+        return file.stamp if settled and not content.may_pass else None
 
     def _tell(self, before: Known | None, found: Known) -> None:
         if found.content_hash is None:

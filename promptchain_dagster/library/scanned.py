@@ -1,4 +1,4 @@
-"""What the last scans saw: one object, `documents.scan.json`, for the whole documents folder."""
+"""What the last scans saw: one object, `documents.scan.json`, for all documents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from promptchain_dagster.library.folder import Listed
+from promptchain_dagster.library.folder import Listed, Stamp
 from promptchain_dagster.refine.documents import document_key
 from promptchain_dagster.store import Store
 
@@ -17,11 +17,11 @@ _FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A document that is present. `stamp` (size, mtime, ctime) is the file's when it was read, None
-    where it is to be read once more whatever the listing says."""
+    """A document that is present. `stamp` is the file's when it was read, None where it is to be
+    read once more whatever the listing says."""
 
     path: str
-    stamp: tuple[int, int, int] | None
+    stamp: Stamp | None
     content_hash: str | None
     unreadable: str | None = None
 
@@ -31,7 +31,7 @@ class Known:
 
     def is_current(self, file: Listed) -> bool:
         """Whether the file is the one that was read, as far as a listing tells."""
-        return self.stamp == (file.size, file.mtime_ns, file.ctime_ns)
+        return self.stamp == file.stamp
 
 
 @dataclass

@@ -1,9 +1,8 @@
-"""Briefs as people write them: YAML files in the folder that `PROMPTCHAIN_BRIEFS` names."""
+"""Briefs as people write them: YAML files where `PROMPTCHAIN_BRIEFS` says, a folder or a URL."""
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 from pydantic import ValidationError
@@ -12,6 +11,8 @@ from promptchain_dagster.blog_post import Brief
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.files import open_regular
 from promptchain_dagster.refine.documents import document_key
+from promptchain_dagster.store.bucket import ObjectReader
+from promptchain_dagster.store.places import place_of
 
 VARIABLE = "PROMPTCHAIN_BRIEFS"
 MAX_BYTES = 64 * 1024
@@ -22,8 +23,18 @@ _OF_A_VALUE = (ArithmeticError, AttributeError, LookupError)
 _PLAIN_MAPPING = "tag:yaml.org,2002:map"
 
 
+class _Files(Protocol):
+    """Where brief files lie. Methods raise `InvalidInput`."""
+
+    root: str
+
+    def paths(self) -> Iterator[str]: ...
+
+    def read(self, path: str) -> bytes: ...
+
+
 class BriefFolder:
-    """The briefs in `folder`, at any depth: `.yaml` and `.yml` files, none hidden.
+    """The briefs in `folder`, a path or a URL, at any depth: `.yaml` and `.yml` files, none hidden.
 
     A brief's key is a readable slug and a hash of its path in the folder (f3, f4). A link that
     leads out of the folder is no brief. Methods raise `InvalidInput`, naming the file.
@@ -32,17 +43,16 @@ class BriefFolder:
     def __init__(self, folder: str | None = None) -> None:
         folder = folder or os.environ.get(VARIABLE, "").strip()
         if not folder:
-            raise InvalidInput(f"{VARIABLE} is not set; it names the folder with the briefs")
-        self.root = Path(folder).expanduser().absolute()
-        if not self.root.is_dir():
-            raise InvalidInput(f"briefs: {folder!r} is no folder; set {VARIABLE}")
+            raise InvalidInput(f"{VARIABLE} is not set; it names the folder or URL with the briefs")
+        place = place_of(folder, "briefs")
+        self._files: _Files = _InBucket(place.where) if place.in_bucket else _InFolder(place.where)
 
     def keys(self) -> dict[str, str]:
         """The path, relative to the folder, of each brief by its key, sorted by path."""
         paths: list[str] = []
-        for path in self._walk():
+        for path in self._files.paths():
             if len(paths) == MAX_BRIEFS:
-                raise InvalidInput(f"briefs: over {MAX_BRIEFS:,} in {str(self.root)!r}")
+                raise InvalidInput(f"briefs: over {MAX_BRIEFS:,} in {self._files.root!r}")
             paths.append(path)
         return {document_key(path): path for path in sorted(paths)}
 
@@ -50,22 +60,21 @@ class BriefFolder:
         """The brief of that key, as its file says now."""
         path = self.keys().get(key)
         if path is None:
-            raise InvalidInput(f"no brief in {str(self.root)!r} has the key {key!r}")
+            raise InvalidInput(f"no brief in {self._files.root!r} has the key {key!r}")
         return self.read(path)
 
     def read(self, path: str) -> Brief:
         """The brief at `path` in the folder."""
-        try:
-            what, root = f"brief {path!r}", str(self.root)
-            with open_regular(os.path.join(root, path), what, within=root) as file:
-                data = file.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise InvalidInput(f"brief {path!r} can't be read: {error.strerror}") from error
-        if len(data) > MAX_BYTES:
-            raise InvalidInput(f"brief {path!r} has over {MAX_BYTES:,} bytes")
-        return parse_brief(data, path)
+        return parse_brief(self._files.read(path), path)
 
-    def _walk(self) -> Iterator[str]:
+
+class _InFolder:
+    def __init__(self, root: str) -> None:
+        self.root = root
+        if not os.path.isdir(root):
+            raise InvalidInput(f"briefs: {root!r} is no folder; set {VARIABLE}")
+
+    def paths(self) -> Iterator[str]:
         inside = os.path.join(os.path.realpath(self.root), "")
         for place, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if not name.startswith(".")]
@@ -76,6 +85,32 @@ class BriefFolder:
                 # A pipe has no end.
                 if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
                     yield os.path.relpath(path, self.root).replace(os.sep, "/")
+
+    def read(self, path: str) -> bytes:
+        try:
+            full, what = os.path.join(self.root, path), f"brief {path!r}"
+            with open_regular(full, what, within=self.root) as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise InvalidInput(f"brief {path!r} can't be read: {error.strerror}") from error
+        if len(data) > MAX_BYTES:
+            raise InvalidInput(f"brief {path!r} has over {MAX_BYTES:,} bytes")
+        return data
+
+
+class _InBucket:
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._objects = ObjectReader(root, "briefs")
+
+    def paths(self) -> Iterator[str]:
+        listed = self._objects.list(_SUFFIXES)
+        if listed.unlisted:
+            raise InvalidInput(f"briefs: {listed.unlisted[0]!r} in {self.root!r} can't be listed")
+        return (one.path for one in listed.found)
+
+    def read(self, path: str) -> bytes:
+        return self._objects.read(path, MAX_BYTES, f"brief {path!r}")
 
 
 def parse_brief(data: bytes, name: str) -> Brief:

@@ -9,6 +9,7 @@ import dagster as dg
 from pydantic import Field
 
 from promptchain_dagster.errors import PromptChainError
+from promptchain_dagster.library.bucket import documents_at
 from promptchain_dagster.library.collection_plan import CollectionPlan, numbers_of, plan_collection
 from promptchain_dagster.library.folder import Folder
 from promptchain_dagster.library.recipe import digest_of
@@ -130,8 +131,8 @@ def _given(paths: Sequence[str]) -> list[Source]:
 
 
 def _inside(root: str) -> list[Source]:
-    folder = Folder(root)
+    documents = documents_at(root)
     return [
-        Source(document_key(file.path), partial(folder.load, file.path))
-        for file in folder.list().files
+        Source(document_key(file.path), partial(documents.load, file.path))
+        for file in documents.list().files
     ]

@@ -9,26 +9,17 @@ written keeps a hidden name, which no key can spell.
 from __future__ import annotations
 
 import builtins
-import os
-import re
 import secrets
 from datetime import datetime
 from typing import Protocol
-from urllib.parse import unquote
 
 from promptchain_dagster.errors import InvalidInput, StoreError
 from promptchain_dagster.store.cloud import ObjectStore
 from promptchain_dagster.store.folder import FolderStore
 from promptchain_dagster.store.keys import PROBE
+from promptchain_dagster.store.places import place_of
 
 __all__ = ["Store", "open_store"]
-
-_URL = re.compile(r"(file|s3|gs|az|[a-z][a-z0-9+.-]+(?=:/)):", re.IGNORECASE)
-_FILE_URL = re.compile(r"[^:]+:(//(?:localhost)?)?(/(?!/)[^?#]*)")
-_CLOUD_URL = re.compile(r"[^:]+://([A-Za-z0-9][A-Za-z0-9._-]*)((?:/(?!\.\.?(?:/|$))[^/?#]+)*/?)")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_CLOUDS = ("s3", "gs", "az")
-_ALLOWED = "a folder, s3://, gs://, az://"
 
 
 class Store(Protocol):
@@ -87,31 +78,6 @@ def open_store(home: str, *, read_only: bool = False) -> Store:
 
 
 def _store_at(home: str) -> Store:
-    if not home or _CONTROL.search(home):
-        raise InvalidInput(f"home {home!r} is empty or holds a control character")
-    url = _URL.match(home)
-    if url is None:
-        return FolderStore(os.path.abspath(os.path.expanduser(home)))
-    scheme = url[1].lower()
-    if scheme != "file" and scheme not in _CLOUDS:
-        # The rest is not shown: it may hold a password.
-        raise InvalidInput(
-            f"home: a store without atomic writes is refused: {scheme}://…; allowed: {_ALLOWED}"
-        )
-    host, path = _host_and_path(scheme, home)
-    if scheme == "file":
-        return FolderStore(os.path.abspath(unquote(path) or "/"))
-    return ObjectStore(f"{scheme}://{host}{path}")
-
-
-def _host_and_path(scheme: str, url: str) -> tuple[str, str]:
-    """The URL's two parts; the messages show none of it, as it may hold a credential."""
-    if "@" in url and scheme != "file":
-        raise InvalidInput(
-            f"home {scheme}://…: credentials don't belong in a URL; set them in the environment"
-        )
-    match = (_FILE_URL if scheme == "file" else _CLOUD_URL).fullmatch(url)
-    if match is None:
-        expected = "file:///folder" if scheme == "file" else f"{scheme}://bucket/prefix"
-        raise InvalidInput(f"home {scheme}://…: expected {expected}, without ? and #")
-    return match[1] or "", match[2].rstrip("/")
+    refused = "a store without atomic writes is refused"
+    place = place_of(home, "home", refused=refused)
+    return ObjectStore(place.where) if place.in_bucket else FolderStore(place.where)

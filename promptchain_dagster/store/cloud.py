@@ -20,29 +20,41 @@ if TYPE_CHECKING:
     Pages = Iterable[Sequence[ObjectMeta]]
 
 
-class ObjectStore:
-    """Objects in a bucket, under the prefix that its URL names; a put there is atomic."""
+class Connection:
+    """A place in a bucket, and the library that is asked for it.
 
-    def __init__(self, url: str) -> None:
+    `errors` are what the library raises; its texts may quote keys and signatures, so only what
+    `cloud_reason` says of them is shown. Outages are waited out for as long as `patience`.
+    """
+
+    def __init__(self, url: str, what: str, patience: timedelta) -> None:
         try:
             import obstore
             from obstore.store import from_url  # pyright: ignore[reportUnknownVariableType]
         except ModuleNotFoundError:
             raise InvalidInput(
-                f"home {url!r} needs the extra 'cloud': pip install 'promptchain-dagster[cloud]'"
+                f"{what} {url!r} needs the extra 'cloud': pip install 'promptchain-dagster[cloud]'"
             ) from None
-        self._url = url
-        self._obstore = obstore
-        self._errors = (obstore.exceptions.BaseError, OSError)
+        self.obstore = obstore
+        self.errors = (obstore.exceptions.BaseError, OSError)
         try:
-            self._bucket: Bucket = from_url(
+            self.bucket: Bucket = from_url(
                 url,
                 client_options={"allow_http": _endpoint_is_http()},
-                # A write keeps what was paid for, so an outage of a few seconds is waited out.
-                retry_config={"max_retries": 8, "retry_timeout": timedelta(seconds=60)},
+                retry_config={"max_retries": 8, "retry_timeout": patience},
             )
-        except self._errors as error:
-            raise InvalidInput(f"home {url!r} can't be opened: {_cloud_reason(error)}") from None
+        except self.errors as error:
+            raise InvalidInput(f"{what} {url!r} can't be opened: {cloud_reason(error)}") from None
+
+
+class ObjectStore:
+    """Objects in a bucket, under the prefix that its URL names; a put there is atomic."""
+
+    def __init__(self, url: str) -> None:
+        # A write keeps what was paid for, so an outage of a few seconds is waited out.
+        connection = Connection(url, "home", timedelta(seconds=60))
+        self._url, self._bucket = url, connection.bucket
+        self._obstore, self._errors = connection.obstore, connection.errors
 
     def url_of(self, key: str) -> str:
         return f"{self._url}/{check_key(key)}"
@@ -86,14 +98,14 @@ class ObjectStore:
             listed = self._obstore.list_with_delimiter(self._bucket)  # pyright: ignore[reportUnknownMemberType]
             top = listed["objects"]
         except self._errors as error:
-            raise StoreError(f"{self._url!r} can't be swept: {_cloud_reason(error)}") from None
+            raise StoreError(f"{self._url!r} can't be swept: {cloud_reason(error)}") from None
         old = [o["path"] for o in top if is_probe(o["path"]) and o["last_modified"] < before]
         for key in old:
             self.delete(key)
         return len(old)
 
     def _failed(self, verb: str, key: str, error: Exception) -> StoreError:
-        return StoreError(f"{self.url_of(key)!r} can't be {verb}: {_cloud_reason(error)}")
+        return StoreError(f"{self.url_of(key)!r} can't be {verb}: {cloud_reason(error)}")
 
 
 def _endpoint_is_http() -> bool:
@@ -101,7 +113,7 @@ def _endpoint_is_http() -> bool:
     return any(os.environ.get(name, "").lower().startswith("http://") for name in names)
 
 
-def _cloud_reason(error: Exception) -> str:
+def cloud_reason(error: Exception) -> str:
     """What is safe to show of an error whose text may quote keys and signatures."""
     text = str(error)
     if "169.254.169.254" in text:  # asked only when the environment holds no credentials

@@ -7,6 +7,11 @@ from datetime import timedelta
 import pytest
 
 from promptchain_dagster.cli.prune import age_of
+from promptchain_dagster.library.recipe import digest_of
+from promptchain_dagster.library.registry import Entry, Registry
+from promptchain_dagster.library.state import Kind, State
+from promptchain_dagster.refine.documents import document_key
+from promptchain_dagster.store import open_store
 from tests.cli.conftest import Command
 from tests.cli.test_summarize import SHAPE, refuse_bad, write_story
 from tests.support.chat_server import ChatServer
@@ -64,6 +69,27 @@ def test_all_documents_are_released_at_once(command: Command) -> None:
     assert len(before) == 2
     assert sorted(released) == sorted(one["document_key"] for one in before)
     assert command.run("quarantine", "--json").json == {"documents": []}
+
+
+def test_a_document_in_a_bucket_is_released_by_its_url(command: Command) -> None:
+    """Without a look at the bucket: its path is the key after the prefix."""
+    store, path = open_store(str(command.home)), "sub/a b.txt"
+    key, text = document_key(path), "a" * 64
+    Registry(store).put(
+        Entry(
+            key=key,
+            path=path,
+            root="s3://bucket/docs",
+            content_hash=text,
+            size=1,
+            registered_at="2026-01-01T00:00:00+00:00",
+        )
+    )
+    digest = digest_of(text, "1" * 64)
+    State.read(store).mark_failed(key, digest, Kind.REFUSED, "refused", "run")
+    command.env["PROMPTCHAIN_DOCUMENTS"] = "s3://bucket/docs/"
+    released = command.run("quarantine", "release", "s3://bucket/docs/sub/a b.txt", "--json")
+    assert released.json == {"released": [key]}
 
 
 def test_prune_removes_nothing_new_and_says_how_much(command: Command) -> None:

@@ -8,6 +8,9 @@ import pytest
 
 from promptchain_dagster.library.folder import Folder
 from tests.support.memory_store import MemoryStore
+from tests.support.s3 import bucket, objects, s3_endpoint, s3_environment
+
+__all__ = ["bucket", "objects", "s3_endpoint", "s3_environment"]
 
 Write = Callable[[str, str], Path]
 

@@ -6,6 +6,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from tests.support.s3 import bucket, objects, s3_endpoint, s3_environment
+
+__all__ = ["bucket", "objects", "s3_endpoint", "s3_environment"]
+
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:

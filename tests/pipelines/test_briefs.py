@@ -146,7 +146,7 @@ def test_f4_each_brief_file_is_found_again_by_its_key(folder: Path) -> None:
         BriefFolder().find("gone")
 
 
-@pytest.mark.parametrize("value", ["", "/nowhere/at/all", "s3://bucket/briefs"])
+@pytest.mark.parametrize("value", ["", "/nowhere/at/all"])
 def test_a_folder_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     """So is the variable that names it."""
     monkeypatch.setenv(VARIABLE, value)

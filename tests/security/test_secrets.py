@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from promptchain_dagster.store import open_store
-from tests.store.conftest import _wait_for as _s3_wait
 from tests.support.chat_server import Answer, ChatServer, Request, raw, reply
+from tests.support.s3 import wait_for as _s3_wait
 
 KEY = "sk-planted-0123456789abcdefghijkl"
 PASSWORD = "planted-password-98765"

@@ -1,4 +1,4 @@
-"""A look at the documents folder, and what Dagster is told of it: partitions, data versions."""
+"""A look at where the documents lie, and what Dagster is told of it: partitions, data versions."""
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -8,7 +8,8 @@ from typing import Any
 import dagster as dg
 
 from promptchain_dagster.errors import InvalidInput
-from promptchain_dagster.library.folder import Folder, Listing
+from promptchain_dagster.library.bucket import documents_at
+from promptchain_dagster.library.folder import Documents, Listing
 from promptchain_dagster.library.scan import ScanResult, scan
 from promptchain_dagster.library.scanned import Known, Scanned
 from promptchain_dagster.pipelines import metadata as md
@@ -36,7 +37,7 @@ _UNFINISHED = (
 class Look:
     """What one look came to.
 
-    `documents` are those that are known and were listed now, by path: what the folder does not
+    `documents` are those that are known and were listed now, by path: what the listing does not
     show at the moment is neither asked for nor forgotten. `sizes` are in bytes, by path;
     `partitions` are all there are, in Dagster's order, these documents' among them.
     """
@@ -47,33 +48,39 @@ class Look:
     scan: ScanResult
 
 
-class _ListedOnce(Folder):
-    """A folder that is listed once, however many ask."""
+class _ListedOnce:
+    """Documents that are listed once, however many ask."""
 
-    _listing: Listing | None = None
+    def __init__(self, documents: Documents) -> None:
+        self.root, self.readers = documents.root, documents.readers
+        self.load = documents.load
+        self._documents = documents
+        self._listing: Listing | None = None
 
     def list(self) -> Listing:
-        self._listing = self._listing or super().list()
+        self._listing = self._listing or self._documents.list()
         return self._listing
 
 
 def documents_folder() -> str:
-    """The folder that the environment names; raises `InvalidInput` where it names none."""
+    """The folder, or the URL, that the environment names; raises `InvalidInput` where none."""
     root = os.environ.get(VARIABLE, "").strip()
     if not root:
-        raise InvalidInput(f"{VARIABLE} is not set; it names the folder with the documents")
+        raise InvalidInput(
+            f"{VARIABLE} is not set; it names the folder or the URL with the documents"
+        )
     return root
 
 
 def look(
     instance: dg.DagsterInstance, store: Store, root: str, cursor: str = "", *, limit: int
 ) -> Look:
-    """Scan the folder, reading at most `limit` files, and register what has no partition yet.
+    """Scan `root`, reading at most `limit` files, and register what has no partition yet.
 
     Every document that was ever read is looked at, not only what this scan tells of, so what an
     earlier look left undone is made up for. Raises `InvalidInput` where it can't be listed.
     """
-    folder = _ListedOnce(root)
+    folder = _ListedOnce(documents_at(root))
     result = scan(folder, store, cursor, limit=limit)
     sizes = {file.path: file.size for file in folder.list().files}
     known = Scanned.read(store).documents.values()
