@@ -39,7 +39,8 @@ model = ScriptedChatModel(replies)
 
 async def main():
     calls = Calls(model, delay_seconds=0)
-    return await run_chain(blog_post_chain(Variant.GATED_EXIT), Brief(brief="SECRET", audience="SECRET"), calls)
+    brief = Brief(brief="SECRET", audience="SECRET")
+    return await run_chain(blog_post_chain(Variant.GATED_EXIT), brief, calls)
 
 asyncio.run(main())
 """
