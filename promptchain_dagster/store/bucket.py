@@ -76,7 +76,10 @@ class ObjectReader:
         Its cause is a `FileNotFoundError` where there is no such object, and another `OSError`
         where the next try may succeed.
         """
-        connection = self._connection
+        try:
+            connection = self._connection
+        except InvalidInput as error:  # this machine's doing, not the object's
+            raise InvalidInput(f"{what} can't be read: {error}") from OSError(str(error))
         if any(part in ("", ".", "..") for part in path.split("/")):
             raise InvalidInput(f"{what} can't be read: it has {_BAD_KEY}")
         try:
