@@ -22,7 +22,7 @@ from promptchain_dagster.refine.settings import RefineSettings
 class DocumentConfig(dg.Config):
     """Which document, and how it is summarized."""
 
-    path: str = Field(description="The document: a .txt or .md file.")
+    path: str = Field(description="The document: a text, or a file that docs/files.md names.")
     document_type: str = Field(default="document", description="What a prompt calls it, one line.")
     chunk_tokens: int = Field(default=2000, description="The most tokens a chunk may have.")
     max_words: int = Field(default=500, description="The length cap of the summary, in words.")

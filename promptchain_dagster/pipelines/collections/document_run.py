@@ -96,9 +96,7 @@ class DocumentRun:
         if isinstance(outcome, Summarized | Stopped):
             folder = f"{trace.folder_of(self.run_id)}{key or ''}".rstrip("/")
             told |= {
-                md.PREVIEW_KEY: dg.MetadataValue.md(
-                    md.without_images(md.preview(outcome.summary))
-                ),
+                md.PREVIEW_KEY: dg.MetadataValue.md(md.without_images(md.preview(outcome.summary))),
                 md.WORDS: count_words(outcome.summary),
                 md.CHUNKS: outcome.chunks,
                 md.RESUMED_FROM: outcome.resumed_from,
