@@ -72,7 +72,7 @@ class Deployment:
             self.launch(data)
         return data
 
-    def night(self, at: datetime = NIGHT, **options: Any) -> Any:
+    def night(self, at: datetime | None = NIGHT, **options: Any) -> Any:
         with dg.build_schedule_context(
             self.instance, scheduled_execution_time=at, resources=self._resources()
         ) as context:
@@ -545,6 +545,13 @@ def test_a_tick_is_bounded_and_the_next_go_on(deployment: Deployment) -> None:
         assert deployment.events() <= 3 * len(seen)
     assert [len(one) for one in seen] == [3, 3, 1, 0]
     assert set().union(*seen) == keys(*names)
+
+
+def test_a_night_can_be_evaluated_by_hand_without_a_time(deployment: Deployment) -> None:
+    """As the UI's "test schedule" does, and any script."""
+    deployment.write("a.txt", "the words of a")
+    deployment.tick(saved=False)
+    assert deployment.night(at=None).run_requests
 
 
 def an_hour_passes(store: Store) -> None:
