@@ -18,6 +18,8 @@ class Usage:
     """Tokens and US dollars of one or more calls; None is unknown, never zero.
 
     A sum keeps what is known and counts in `calls_without_usage` the replies that told nothing.
+    Dollars have 12 decimals, which tells single tokens apart, so that the same parts come to the
+    same sum in any order.
     """
 
     input_tokens: int | None = 0
@@ -29,7 +31,7 @@ class Usage:
         return Usage(
             _known_sum(self.input_tokens, other.input_tokens),
             _known_sum(self.output_tokens, other.output_tokens),
-            _known_sum(self.cost_usd, other.cost_usd),
+            to_the_token(_known_sum(self.cost_usd, other.cost_usd)),
             self.calls_without_usage + other.calls_without_usage,
         )
 
@@ -183,6 +185,11 @@ class ChatModel(Protocol):
         `max_output_tokens` replaces the model's own cap for this call.
         """
         ...
+
+
+def to_the_token(cost_usd: float | None) -> float | None:
+    """US dollars with 12 decimals."""
+    return None if cost_usd is None else round(cost_usd, 12)
 
 
 def _known_sum(a: Any, b: Any) -> Any:

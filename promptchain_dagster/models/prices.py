@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from promptchain_dagster.models.base import to_the_token
+
 _without_price: set[str] = set()
 
 
@@ -18,7 +20,7 @@ def cost_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
     usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
     for name in dict.fromkeys((model, model.rpartition("/")[2])):
         try:
-            return float(calc_price(usage, name).total_price)
+            return to_the_token(float(calc_price(usage, name).total_price))
         except LookupError:
             continue
     _without_price.add(model)

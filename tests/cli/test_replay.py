@@ -78,7 +78,7 @@ def test_both_variants_and_every_ending_can_be_replayed(command: Command) -> Non
 def test_summaries_are_replayed_each_and_what_is_missing_is_said(command: Command) -> None:
     """Status 2 for a pruned trace and a run without a result; a difference goes before."""
     for name in "ab":
-        write_story(command.cwd / "docs" / f"{name}.md", 12)
+        write_story(command.cwd / "docs" / f"{name}.md", 30)
     with ChatServer(tale) as server:
         done = command.run("summarize", "docs", *SHAPE, "--base-url", server.url).json
         again = command.run("summarize", "docs", *SHAPE, "--base-url", server.url).json
