@@ -15,6 +15,7 @@ from promptchain_dagster.library.estimate import estimate
 from promptchain_dagster.library.quarantine import Quarantined, quarantine
 from promptchain_dagster.library.registry import Entry, Registry
 from promptchain_dagster.library.scanned import Known
+from promptchain_dagster.library.state import Kind
 from promptchain_dagster.models.settings import ModelSettings
 from promptchain_dagster.refine.outcome import NotStarted, Unreadable
 from promptchain_dagster.refine.result import document_result
@@ -142,10 +143,9 @@ def _summarize_documents() -> JobDefinition:
 
 def _left_alone(source: Source, one: Quarantined) -> dict[str, Any]:
     times = "once" if one.tries == 1 else f"{one.tries} times"
-    error = (
-        f"set aside ({one.kind.value}, tried {times}): {one.reason}; to try it again, name it, or:"
-        f" promptchain quarantine release {one.key}"
-    )
+    error = f"set aside ({one.kind.value}, tried {times}): {one.reason}"
+    if one.kind is not Kind.UNREADABLE:  # another try would read the same
+        error += f"; to try it again, name it, or: promptchain quarantine release {one.key}"
     return document_result(
         Unreadable(error=error), path=source.path, document_key=one.key, run_id=None
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from promptchain_dagster.library.recipe import digest_of
+from promptchain_dagster.library.recipe import WITHOUT_TEXT, digest_of
 from promptchain_dagster.library.registry import Entry, Registry
 from promptchain_dagster.library.scanned import Scanned
 from promptchain_dagster.library.state import MAX_TRIES, Kind, Marker, SetAside, State
@@ -35,22 +35,30 @@ def quarantine(
     since, and with a `recipe` those that failed by another one. Reads no others."""
     state = State.read(store, max_tries=max_tries)
     registry = Registry(store)
-    unreadable = {one.key: one for one in Scanned.read(store).documents.values() if one.unreadable}
-    found = [
-        Quarantined(
-            key=key,
-            path=one.path,
-            reason=one.unreadable or "",
-            kind=Kind.UNREADABLE,
-            tries=0,
-            when=None,
-        )
-        for key, one in unreadable.items()
-    ]
+    found: list[Quarantined] = []
     for key in state.failed_keys():
-        if key not in unreadable:
-            found += _of(key, registry.find(key), state, store, recipe)
+        found += _of(key, registry.find(key), state, store, recipe)
+    found += _seen_by_scans(store, registry, {one.key for one in found})
     return sorted(found, key=lambda one: (one.path or "", one.key))
+
+
+def _seen_by_scans(
+    store: Store, registry: Registry, told: Collection[str]
+) -> Iterator[Quarantined]:
+    """What the last scans could not read, but those `told` of, and those read by hand since."""
+    for one in Scanned.read(store).documents.values():
+        if one.unreadable is None or one.key in told:
+            continue
+        entry = registry.find(one.key)
+        if entry is None or entry.content_hash is None:
+            yield Quarantined(
+                key=one.key,
+                path=one.path,
+                reason=one.unreadable,
+                kind=Kind.UNREADABLE,
+                tries=0,
+                when=None,
+            )
 
 
 def _of(
@@ -61,10 +69,10 @@ def _of(
         return
     failures = state.failures(key)
     for digest in sorted({one.digest for one in failures}):
-        content, _, by = digest.partition("-")
-        if entry and entry.content_hash and digest_of(entry.content_hash, by) != f"{content}-{by}":
+        by = digest.partition("-")[2]
+        if entry and digest != _digest(entry, by):
             continue
-        if recipe is not None and by != recipe[:16]:
+        if recipe is not None and digest != WITHOUT_TEXT and by != recipe[:16]:
             continue
         status = state.status(key, digest)
         if isinstance(status, SetAside):
@@ -80,6 +88,10 @@ def _of(
                 when=last["when"] or None,
                 run_id=last["run_id"] or None,
             )
+
+
+def _digest(entry: Entry, recipe: str) -> str:
+    return digest_of(entry.content_hash, recipe) if entry.content_hash else WITHOUT_TEXT
 
 
 def _body(store: Store, marker: Marker) -> dict[str, str]:

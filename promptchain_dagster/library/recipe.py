@@ -33,6 +33,10 @@ def recipe(
     return hashlib.sha256(json.dumps(shapes, sort_keys=True).encode()).hexdigest()
 
 
+WITHOUT_TEXT = f"{'0' * 16}-{'0' * 16}"
+"""In place of the digest of what was never read; no recipe changes that."""
+
+
 def digest_of(content_hash: str, recipe: str) -> str:
     """What a document's summary is the summary of: `<16 hex>-<16 hex>`, its text and the recipe."""
     return f"{content_hash[:16]}-{recipe[:16]}"

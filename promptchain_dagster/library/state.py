@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
+from typing import Any
 
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.library.registry import utc
@@ -21,6 +23,8 @@ from promptchain_dagster.refine.outcome import DocumentOutcome, Stopped, Unreada
 from promptchain_dagster.store import Store
 
 MAX_TRIES = 3
+_AT_ONCE = 16
+"""Markers read, where an object store takes its time for each."""
 _DONE = "done"
 _NAME = re.compile(
     r"state/([a-z0-9_-]+)\.([0-9a-f]{16}-[0-9a-f]{16})"
@@ -138,13 +142,21 @@ class State:
         return sorted(key for key in self._markers if self.failures(key))
 
     def mark_done(
-        self, key: str, digest: str, run_id: str | None = None, now: datetime | None = None
+        self,
+        key: str,
+        digest: str,
+        run_id: str | None = None,
+        now: datetime | None = None,
+        *,
+        checkpoints: Sequence[str] = (),
     ) -> None:
-        """The document's summary is kept. What was marked before, of whatever digest, goes first:
-        a text that later returns to an earlier state must not be taken for done."""
+        """The document's summary is kept, and `prune` is to keep its `checkpoints`. What was marked
+        before, of whatever digest, goes first: a text that later returns to an earlier state must
+        not be taken for done."""
         marker = Marker(f"state/{key}.{digest}.{_DONE}.json", key, digest, _DONE)
         self._delete(one for one in self._of(key) if one != marker)
-        self._write(marker, {"run_id": run_id, "when": utc(now)})
+        body = {"run_id": run_id, "when": utc(now), "checkpoints": list(checkpoints)}
+        self._write(marker, body)
 
     def unmark_done(self, key: str, digest: str) -> None:
         """The kept summary is about to give way to that of `digest`. Until `mark_done`, a text that
@@ -165,6 +177,12 @@ class State:
         marker = Marker(f"state/{key}.{digest}.{kind.value}.{run}.json", key, digest, kind.value)
         self._write(marker, {"reason": reason, "run_id": run_id, "when": utc(now)})
 
+    def checkpoints(self) -> set[str]:
+        """The store's keys that `mark_done` was given; reads the marker of every document done."""
+        done = [one.name for of in self._markers.values() for one in of if one.what == _DONE]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return {key for data in pool.map(self._store.read, done) for key in _named_in(data)}
+
     def release(self, key: str) -> bool:
         """Forget the document's failed tries; whether there were any."""
         failures = self.failures(key)
@@ -174,7 +192,7 @@ class State:
     def _of(self, key: str) -> list[Marker]:
         return self._markers.get(key, [])
 
-    def _write(self, marker: Marker, body: dict[str, str | None]) -> None:
+    def _write(self, marker: Marker, body: Mapping[str, str | list[str] | None]) -> None:
         if not _NAME.fullmatch(marker.name):
             raise InvalidInput(f"{marker.key!r}, {marker.digest!r} are no document key and digest")
         self._store.write(marker.name, json.dumps(body, indent=2).encode())
@@ -190,3 +208,12 @@ class State:
 def _marker(name: str) -> Marker | None:
     found = _NAME.fullmatch(name)
     return Marker(name, found[1], found[2], found[3]) if found else None
+
+
+def _named_in(done: bytes | None) -> list[str]:
+    """The checkpoints that a marker names; none where it is damaged."""
+    try:
+        held: Any = json.loads(done or b"")["checkpoints"]
+        return [key for key in held if isinstance(key, str)]
+    except (ValueError, LookupError, TypeError):
+        return []

@@ -72,6 +72,13 @@ class Trail:
         """The same for two documents exactly when the one's summary is the other's."""
         return self._keys[-1]
 
+    @property
+    def last_two(self) -> tuple[str, ...]:
+        """The store's keys from which, once all is folded, the next run goes on: with the last one
+        where the document is unchanged, with the one before where it has grown."""
+        last, trail = len(self._keys), self._plain or self
+        return tuple(trail.object_of(index) for index in (last - 1, last) if index)
+
     def object_of(self, index: int, *, uncompressed: bool = False) -> str:
         """The store's key of the checkpoint after chunk `index`."""
         return self._folder + self._name(index, uncompressed)

@@ -94,7 +94,7 @@ class _Fold:
             if halted := await self._fold(chunk):
                 return self._stopped(chunk, halted)
         earlier = await in_thread(self._trail.publish)
-        return Summarized(**self._so_far(), earlier=earlier)
+        return Summarized(**self._so_far(), earlier=earlier, checkpoints=self._trail.last_two)
 
     def left(self) -> Stopped:
         """What it came to where it was left in between; why is the caller's to say."""

@@ -51,9 +51,11 @@ class _Folded:
 
 @dataclass(frozen=True, kw_only=True)
 class Summarized(_Folded):
-    """Every chunk is folded in. `earlier` is the summary that a fresh run took the place of."""
+    """Every chunk is folded in. `earlier` is the summary that a fresh run took the place of;
+    `checkpoints` are the store's keys of the last two, which spare the next run most."""
 
     earlier: str | None = None
+    checkpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,8 +49,9 @@ class Store(Protocol):
         """Remove the object; fine when there is none."""
         ...
 
-    def sweep(self, before: datetime) -> int:
-        """Remove what killed processes left unfinished before that time; returns how many files."""
+    def sweep(self, before: datetime, *, dry_run: bool = False) -> int:
+        """Remove what killed processes left unfinished before that time; returns how many files.
+        With `dry_run` they are only counted."""
         ...
 
     def url_of(self, key: str) -> str:

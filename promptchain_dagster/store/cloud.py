@@ -93,14 +93,14 @@ class ObjectStore:
         except self._errors as error:
             raise self._failed("deleted", key, error) from None
 
-    def sweep(self, before: datetime) -> int:
+    def sweep(self, before: datetime, *, dry_run: bool = False) -> int:
         try:
             listed = self._obstore.list_with_delimiter(self._bucket)  # pyright: ignore[reportUnknownMemberType]
             top = listed["objects"]
         except self._errors as error:
             raise StoreError(f"{self._url!r} can't be swept: {cloud_reason(error)}") from None
         old = [o["path"] for o in top if is_probe(o["path"]) and o["last_modified"] < before]
-        for key in old:
+        for key in () if dry_run else old:
             self.delete(key)
         return len(old)
 

@@ -104,10 +104,10 @@ class FolderStore:
                 with self._folder(folders) as folder:
                     os.rmdir(name, dir_fd=folder)
 
-    def sweep(self, before: datetime) -> int:
+    def sweep(self, before: datetime, *, dry_run: bool = False) -> int:
         try:
             with self._folder([]) as root:
-                return _sweep(root, before, at_top=True)
+                return _sweep(root, before, dry_run, at_top=True)
         except FileNotFoundError:
             return 0
         except OSError as error:
@@ -226,17 +226,18 @@ def _written_at(folder: int, name: str) -> datetime | None:
     return datetime.fromtimestamp(seconds, timezone.utc)
 
 
-def _sweep(folder: int, before: datetime, *, at_top: bool = False) -> int:
+def _sweep(folder: int, before: datetime, dry_run: bool, *, at_top: bool = False) -> int:
     swept = 0
     for name, is_file in _entries(folder):
         if not is_file:
             with _inside(folder, name) as inner:
                 if inner is not None and not name.startswith("."):
-                    swept += _sweep(inner, before)
+                    swept += _sweep(inner, before, dry_run)
         elif _UNFINISHED.fullmatch(name) or (at_top and is_probe(name)):
             written = _written_at(folder, name)
             if written is not None and written < before:
                 with suppress(FileNotFoundError):
-                    os.unlink(name, dir_fd=folder)
+                    if not dry_run:
+                        os.unlink(name, dir_fd=folder)
                     swept += 1
     return swept

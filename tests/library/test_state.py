@@ -11,7 +11,7 @@ import pytest
 
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.library.quarantine import quarantine
-from promptchain_dagster.library.recipe import digest_of, recipe
+from promptchain_dagster.library.recipe import WITHOUT_TEXT, digest_of, recipe
 from promptchain_dagster.library.registry import Entry, Registry
 from promptchain_dagster.library.scanned import Known, Scanned
 from promptchain_dagster.library.state import (
@@ -375,6 +375,35 @@ def test_the_quarantine_holds_what_the_scan_could_not_read(store: MemoryStore) -
         "'bad.txt' is a PDF",
         Kind.UNREADABLE,
     )
+
+
+def test_what_a_run_could_not_read_is_held_as_what_a_scan_could_not(store: MemoryStore) -> None:
+    """Once a document, whatever the recipe; until a later look could read it."""
+    path = "a/Report, Q1.txt"
+    registry, unread = Registry(store), "a PDF"
+
+    def read(content_hash: str | None) -> None:
+        entry = registry.find(KEY)
+        assert entry
+        registry.put(dataclasses.replace(entry, content_hash=content_hash))
+
+    register(store, path)
+    read(None)
+    Scanned({path: known(path, None, unread)}).write(store)
+    (scanned,) = quarantine(store, recipe=RECIPE)
+    for run in ("one", "two"):
+        fail(State.read(store), run, Kind.UNREADABLE, WITHOUT_TEXT)
+    for by in (None, RECIPE, OTHER_RECIPE):
+        (found,) = quarantine(store, recipe=by)
+        assert (found.key, found.path, found.kind) == (KEY, path, scanned.kind)
+        assert (scanned.tries, found.tries, found.run_id is None) == (0, 2, False)
+    fail(State.read(store), "of an earlier text", Kind.REFUSED)
+    assert [one.kind for one in quarantine(store)] == [Kind.UNREADABLE]
+    read(OTHER_TEXT)
+    assert quarantine(store) == []
+    read(None)
+    State.read(store).release(KEY)
+    assert quarantine(store) == [scanned]
 
 
 def test_the_quarantine_survives_a_damaged_marker(store: MemoryStore) -> None:

@@ -275,3 +275,34 @@ def test_a_limit_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(InvalidInput, match=f"{name} is {options[name]}"):
         Calls(ScriptedChatModel([]), **options)
+
+
+def test_a_part_counts_its_own_calls_and_the_whole_counts_them_all() -> None:
+    """One that was cancelled too; what ends the run ends it for every part."""
+    started = asyncio.Event()
+
+    async def reply(prompt: str) -> Reply:
+        if prompt == "hold":
+            started.set()
+            await asyncio.Event().wait()
+        return UNUSABLE if prompt == "bad" else said("A")
+
+    async def main() -> None:
+        whole = Calls(ScriptedChatModel(reply))
+        one, other, last = whole.part(), whole.part(), whole.part()
+        await one.complete("x")
+        await one.part().complete("x")
+        held = asyncio.ensure_future(other.complete("hold"))
+        await started.wait()
+        held.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await held
+        assert (one.requests, other.requests, whole.requests) == (2, 1, 3)
+        assert (one.usage, other.usage) == (Usage(200, 400, 1.0), UNKNOWN_USAGE)
+        assert whole.usage == one.usage + other.usage
+        assert (await last.complete("bad")).error is UNUSABLE
+        assert one.ended_by is whole.ended_by is UNUSABLE
+        assert (await one.complete("x")).error is UNUSABLE
+        assert (one.requests, whole.requests) == (2, 4)
+
+    asyncio.run(main())

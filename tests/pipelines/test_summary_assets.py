@@ -1,7 +1,9 @@
 """The assets over documents: real runs on an instance on disk, many documents each."""
 
 import asyncio
+import shutil
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import dagster as dg
@@ -9,7 +11,9 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from promptchain_dagster.library.state import Done, SetAside, State, Tried
+from promptchain_dagster.library.prune import prune
+from promptchain_dagster.library.quarantine import quarantine
+from promptchain_dagster.library.state import Done, Kind, SetAside, State, Tried
 from promptchain_dagster.models.base import CallError, Problem
 from promptchain_dagster.pipelines import metadata as md
 from promptchain_dagster.pipelines.collections.batches import MAX_PARTITIONS_PER_RUN
@@ -275,6 +279,73 @@ def test_an_unreadable_document_fails_alone(collection: Collection) -> None:
     assert collection.materialized(done.run_id) == [good]
     assert "is not text but a PDF" in collection.result(done.run_id, bad)["error"]
     assert collection.run([bad], ScriptedChatModel([])).success
+
+
+def test_what_was_never_read_is_set_aside_like_what_was(collection: Collection) -> None:
+    """Registered by hand when it was unreadable already; a run that comes again is green."""
+    key = collection.add("bad.txt")
+    (collection.folder / "bad.txt").write_bytes(b"%PDF-1.7 not text")
+    collection.registry.register(str(collection.folder / "bad.txt"))
+    assert not collection.run([key], ScriptedChatModel([])).success
+    (found,) = quarantine(collection.store)
+    assert (found.key, found.kind, found.tries) == (key, Kind.UNREADABLE, 1)
+    again = collection.run([key], ScriptedChatModel([]))
+    assert again.success
+    told = collection.result(again.run_id, key)["error"]
+    assert told == "set aside: unreadable, tried once"
+    collection.add("bad.txt", "It says something by now.")
+    assert collection.run([key], ScriptedChatModel(["A summary."])).success
+    assert quarantine(collection.store) == []
+
+
+def test_where_the_home_fails_what_documents_took_adds_up(collection: Collection) -> None:
+    """Those under way are failed, for what the run ended for, and each has its calls."""
+    keys = [collection.add(f"d{n}.txt", chunks=3) for n in range(3)]
+    waiting = 0
+
+    async def reply(prompt: str) -> Reply:
+        nonlocal waiting
+        if 'number="2"' not in prompt:
+            return answer(prompt)
+        waiting += 1
+        if waiting == 3:  # all three are under way; the place for what comes next is taken
+            shutil.rmtree(collection.home / "checkpoints")
+            (collection.home / "checkpoints").write_text("")
+            return answer(prompt)
+        await asyncio.Event().wait()
+        raise AssertionError("never")
+
+    done = collection.run(keys, ScriptedChatModel(reply))
+    assert not done.success
+    results = [collection.result(done.run_id, key) for key in keys]
+    whole = collection.run_result(done.run_id)
+    assert whole["documents"] == {"failed": 3}
+    assert [one["model_calls"] for one in results] == [2, 2, 2]
+    assert whole["model_calls"] == sum(one["model_calls"] for one in results)
+    assert {(one["status"], one["failed_chunk"]) for one in results} == {("failed", 2)}
+    assert all("can't be written" in one["error"] for one in results)
+
+
+def test_the_collections_summary_costs_nothing_after_a_prune(collection: Collection) -> None:
+    """Neither do the documents': of each the last two checkpoints stay."""
+    keys = [collection.add(f"d{n}.txt", chunks=4) for n in range(3)]
+    collection.run(keys, ScriptedChatModel(answer))
+    made = summary_assets(settings=collection.settings)
+
+    def fold(model: ScriptedChatModel) -> bool:
+        return dg.materialize(
+            made.assets,
+            selection=["collection_summary"],
+            instance=collection.instance,
+            resources=resources(collection.home, model),
+            run_config={"loggers": QUIET},
+        ).success
+
+    assert fold(ScriptedChatModel(lambda prompt: "All about boats."))
+    later = datetime.now(timezone.utc) + timedelta(days=2)
+    assert prune(collection.store, timedelta(days=1), later).checkpoints
+    assert fold(ScriptedChatModel([]))
+    assert collection.run(keys, ScriptedChatModel([])).success
 
 
 def test_fresh_pays_again_and_keeps_the_earlier_beside_the_new(collection: Collection) -> None:

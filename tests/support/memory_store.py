@@ -40,7 +40,7 @@ class MemoryStore:
     def list_aged(self, prefix: str) -> builtins.list[tuple[str, datetime]]:
         return [(key, datetime.now(timezone.utc)) for key in self.list(prefix)]
 
-    def sweep(self, before: datetime) -> int:
+    def sweep(self, before: datetime, *, dry_run: bool = False) -> int:
         return 0
 
     def delete(self, key: str) -> None:

@@ -1,6 +1,7 @@
 """What Dagster is told of documents while a run goes on: one note after another, in the writer's
 thread."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,7 @@ class DoneNote:
     data_version: str
     told: md.Metadata
     verdict: Verdict
+    checkpoints: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class FailedNote:
     """A document failed. `kind` is None where that is not to be held against it."""
 
     key: str
-    digest: str | None
+    digest: str
     kind: Kind | None
     reason: str
     told: md.Metadata
@@ -118,7 +120,8 @@ class SummaryEvents:
         self._log(
             dg.AssetMaterialization(self._asset, partition=key, metadata=note.told, tags=tags)
         )
-        self._state.mark_done(key, note.digest, self._run.run_id)
+        run_id = self._run.run_id
+        self._state.mark_done(key, note.digest, run_id, checkpoints=note.checkpoints)
         if not self._checks.names or self._hurried:
             return
         records = dg.AssetRecordsFilter(asset_key=self._asset, asset_partitions=[key])
@@ -128,7 +131,7 @@ class SummaryEvents:
 
     def _failed(self, note: FailedNote) -> None:
         self._context.log.error(f"{note.key}: {md.preview(note.reason)}")
-        if note.kind is not None and note.digest is not None:
+        if note.kind is not None:
             run_id = self._run.run_id
             self._state.mark_failed(note.key, note.digest, note.kind, note.reason, run_id)
         self._log(

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from promptchain_dagster.library.recipe import digest_of
+from promptchain_dagster.library.recipe import WITHOUT_TEXT, digest_of
 from promptchain_dagster.library.registry import Registry
-from promptchain_dagster.library.state import SetAside, State, Status, Todo
+from promptchain_dagster.library.state import SetAside, State, Status
 from promptchain_dagster.refine.documents import Document
 from promptchain_dagster.refine.outcome import ChunkFolded
 from promptchain_dagster.refine.quality import shrinks
@@ -17,13 +17,13 @@ from promptchain_dagster.refine.source import Source
 @dataclass
 class Opened:
     """A document under way. `document` is None where it could not be read; `digest` names what is
-    to be summarized, None where the text never was known."""
+    to be summarized, `WITHOUT_TEXT` where the text never was known."""
 
     key: str
     path: str
     document: Document | None
     content_hash: str | None
-    digest: str | None
+    digest: str
     status: Status
     source: Source
     began: float = field(default_factory=time.monotonic)
@@ -54,14 +54,14 @@ def open_document(registry: Registry, state: State, key: str, recipe: str) -> Op
     else:
         content_hash = hashlib.sha256(document.text.encode()).hexdigest()
         load = _giving(document)
-    digest = digest_of(content_hash, recipe) if content_hash else None
+    digest = digest_of(content_hash, recipe) if content_hash else WITHOUT_TEXT
     return Opened(
         key=key,
         path=entry.path if entry else key,
         document=document,
         content_hash=content_hash,
         digest=digest,
-        status=state.status(key, digest) if digest else Todo(),
+        status=state.status(key, digest),
         source=Source(key, load),
     )
 
@@ -72,7 +72,8 @@ def why_set_aside(opened: Opened) -> str | None:
         return None
     kind, tries = opened.status.kind.value, opened.status.tries
     times = "once" if tries == 1 else f"{tries} times"
-    return f"set aside: {kind}, tried {times} with this text and these prompts"
+    of = "" if opened.digest == WITHOUT_TEXT else " with this text and these prompts"
+    return f"set aside: {kind}, tried {times}{of}"
 
 
 def _giving(document: Document) -> Callable[[], Document]:

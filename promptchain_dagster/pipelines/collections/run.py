@@ -174,7 +174,12 @@ class CollectionRun:
         }
         before = count_words(kept.earlier) if kept.earlier is not None else None
         return self._note(
-            opened, told, summary=outcome.summary, chunks=outcome.chunks, previous=before
+            opened,
+            told,
+            summary=outcome.summary,
+            chunks=outcome.chunks,
+            previous=before,
+            checkpoints=outcome.checkpoints,
         )
 
     def _note(
@@ -185,8 +190,9 @@ class CollectionRun:
         summary: str,
         chunks: int,
         previous: int | None = None,
+        checkpoints: Sequence[str] = (),
     ) -> DoneNote:
-        assert opened.document and opened.digest and opened.content_hash
+        assert opened.document and opened.content_hash
         made = Made(
             text=opened.document.text,
             max_words=self._settings.max_words,
@@ -202,6 +208,7 @@ class CollectionRun:
             data_version=hashlib.sha256(summary.encode()).hexdigest(),
             told=told,
             verdict=judge_summary(summary, made),
+            checkpoints=checkpoints,
         )
 
     def _told(self, opened: Opened, outcome: DocumentOutcome) -> md.Metadata:

@@ -1,5 +1,6 @@
 """`collection_summary`: the summaries of all documents, folded into one."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
@@ -7,6 +8,7 @@ from typing import Any, cast
 import dagster as dg
 
 from promptchain_dagster.errors import PromptChainError
+from promptchain_dagster.library.recipe import digest_of
 from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.state import State
 from promptchain_dagster.models import ModelSettings
@@ -44,9 +46,9 @@ class Collected:
     empty: tuple[str, ...]
 
 
-def collect(store: Store, keys: list[str]) -> Collected:
+def collect(store: Store, state: State, keys: list[str]) -> Collected:
     """Read the summaries of the documents `keys`; those that are gone are left out (f15)."""
-    registry, state = Registry(store), State.read(store)
+    registry = Registry(store)
     parts: list[str] = []
     missing: list[str] = []
     empty: list[str] = []
@@ -101,7 +103,8 @@ def _materialize(
     store: Store,
     settings: RefineSettings,
 ) -> dg.MaterializeResult[Any]:
-    collected = collect(store, list(context.instance.get_dynamic_partitions("documents")))
+    state = State.read(store)
+    collected = collect(store, state, list(context.instance.get_dynamic_partitions("documents")))
     if collected.missing:
         context.log.warning(f"{len(collected.missing)} documents have no summary")
     run = DocumentRun(context.run, store)
@@ -122,6 +125,9 @@ def _materialize(
         raise dg.Failure(md.preview(outcome.error), told, allow_retries=False)
     if isinstance(outcome, Summarized):
         told[md.PATH] = dg.MetadataValue.path(run.keep_summary(NAME, outcome.summary).path)
+        content_hash = hashlib.sha256(collected.text.encode()).hexdigest()
+        digest = digest_of(content_hash, summary_recipe(settings, model.settings()))
+        state.mark_done(NAME, digest, run.run_id, checkpoints=outcome.checkpoints)
     else:
         run.keep_no_summary(NAME)
     return dg.MaterializeResult(metadata=told)
