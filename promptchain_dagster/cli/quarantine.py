@@ -57,10 +57,10 @@ def release(outer: Common, common: Common, documents: tuple[str, ...], everythin
         raise BadInput("name the documents to release, KEY|PATH..., or give --all")
     home = common.home if common.home_option is not None else outer.home
     with only_results_on_stdout():
-        store = open_store(home)
+        store = open_store(home, read_only=True)
         found = library.quarantine(store)
         keys = [one.key for one in found if one.tries] if everything else _keys(documents, found)
-        state = State.read(store)
+        state = State.read(open_store(home) if keys else store)
         released = [key for key in dict.fromkeys(keys) if state.release(key)]
     if common.as_json or outer.as_json:
         print_json({"released": released})

@@ -9,6 +9,7 @@ written keeps a hidden name, which no key can spell.
 from __future__ import annotations
 
 import builtins
+import os
 import secrets
 from datetime import datetime
 from typing import Protocol
@@ -81,4 +82,8 @@ def open_store(home: str, *, read_only: bool = False) -> Store:
 def _store_at(home: str) -> Store:
     refused = "a store without atomic writes is refused"
     place = place_of(home, "home", refused=refused)
-    return ObjectStore(place.where) if place.in_bucket else FolderStore(place.where)
+    if place.in_bucket:
+        return ObjectStore(place.where)
+    if os.path.exists(place.where) and not os.path.isdir(place.where):
+        raise InvalidInput(f"home {home!r} can't be used: it is no folder")
+    return FolderStore(place.where)

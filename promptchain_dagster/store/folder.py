@@ -108,7 +108,7 @@ class FolderStore:
         try:
             with self._folder([]) as root:
                 return _sweep(root, before, dry_run, at_top=True)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError as error:
             reason = error.strerror

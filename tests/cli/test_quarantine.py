@@ -219,10 +219,18 @@ def test_at_a_terminal_prune_asks_before_it_removes(
 
 
 def test_a_home_that_is_not_there_is_not_made_by_looking(command: Command) -> None:
-    """Pruning what was misspelt finds nothing, and leaves nothing."""
-    for command_line in (("prune", "--older-than", "1d", "--yes"), ("quarantine",)):
-        assert command.run(*command_line, "--home", "mispelt").status == 0
-    assert not (command.cwd / "mispelt").exists()
+    """What was misspelt holds nothing, and stays away; what is no folder is refused."""
+    (command.cwd / "file").write_text("")
+    for command_line in (
+        ("prune", "--older-than", "1d", "--yes"),
+        ("quarantine",),
+        ("quarantine", "release", "--all"),
+    ):
+        assert command.run(*command_line, "--home", "misspelt").status == 0
+        refused = command.run(*command_line, "--home", "file")
+        assert (refused.status, refused.out) == (2, "")
+        assert "home 'file' can't be used: it is no folder" in refused.err
+    assert not (command.cwd / "misspelt").exists()
 
 
 def test_prune_removes_nothing_new_and_says_how_much(command: Command) -> None:
