@@ -157,7 +157,7 @@ def _event(one: Known) -> dict[str, Any]:
         "asset_key": DOCUMENT,
         "description": md.preview(one.path),
         "metadata": {
-            md.DOCUMENT: one.path,
+            md.DOCUMENT: md.preview(one.path),
             md.DOCUMENT_KEY: one.key,
             md.CONTENT_HASH: one.content_hash,
         },
