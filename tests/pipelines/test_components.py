@@ -79,6 +79,7 @@ def test_what_is_scaffolded_loads_as_it_is():
     [
         ({"accept": ["word_cuont"]}, "step 'facts': accept: 'word_cuont' is no criterion"),
         ({"accept": [{"word_count": {}}]}, "neither a least nor a most"),
+        ({"accept": [{"no_refusal": {}, "not_empty": {}}]}, "step 'facts': accept: {'no_refusal'"),
         ({"output_type": "nowhere.Facts"}, "step 'facts': output_type: 'nowhere.Facts'"),
         ({"prompt": "<x>{{ other }}</x>"}, "step 'facts': reads 'other', which nothing"),
         ({"prompt_file": "x.md"}, "step 'facts': give one of prompt, prompt_file, function"),
@@ -98,7 +99,7 @@ def _all_of(error: BaseException | None) -> str:
 def test_summaries_in_yaml_are_assets_a_job_a_sensor_and_a_schedule():
     fields = {"cron": "0 4 * * *", "timezone": "Europe/Berlin", "group_name": "reports"}
     defs = _defs(DocumentSummariesComponent, fields)
-    (schedule,) = defs.schedules or ()
+    [schedule] = list(defs.schedules or [])
     assert isinstance(schedule, dg.ScheduleDefinition)
     assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 4 * * *", "Europe/Berlin")
     assert [sensor.name for sensor in defs.sensors or ()] == ["new_documents"]

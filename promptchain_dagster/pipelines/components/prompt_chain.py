@@ -123,7 +123,8 @@ def _criterion(given: str | dict[str, Any], where: str) -> Criterion:
         if not isinstance(found, Criterion):
             raise ChainDefinitionError(f"{where}: accept: {given!r} is no Criterion")
         return found
-    name, parameters = (given, {}) if isinstance(given, str) else next(iter(given.items()), ("", 0))
+    named: dict[str, Any] = {given: {}} if isinstance(given, str) else given
+    name, parameters = next(iter(named.items())) if len(named) == 1 else ("", None)
     if name not in criteria.__all__ or not isinstance(parameters, dict):
         raise ChainDefinitionError(
             f"{where}: accept: {given!r} is no criterion; there are {', '.join(criteria.__all__)}"
