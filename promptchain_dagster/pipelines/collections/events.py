@@ -26,14 +26,15 @@ class ChunkNote:
 
 @dataclass(frozen=True, slots=True)
 class DoneNote:
-    """A document is done: its summary is kept, or there is nothing to summarize."""
+    """A document is done: its summary is kept, or there is nothing to summarize. `verdict` is None
+    where the run reports no checks."""
 
     key: str
     digest: str
     content_hash: str
     data_version: str
     told: md.Metadata
-    verdict: Verdict
+    verdict: Verdict | None
     checkpoints: Sequence[str] = ()
 
 
@@ -122,7 +123,7 @@ class SummaryEvents:
         )
         run_id = self._run.run_id
         self._state.mark_done(key, note.digest, run_id, checkpoints=note.checkpoints)
-        if not self._checks.names or self._hurried:
+        if note.verdict is None or not self._checks.names or self._hurried:
             return
         records = dg.AssetRecordsFilter(asset_key=self._asset, asset_partitions=[key])
         made = instance.fetch_materializations(records, limit=1).records

@@ -207,7 +207,7 @@ class CollectionRun:
             content_hash=opened.content_hash,
             data_version=hashlib.sha256(summary.encode()).hexdigest(),
             told=told,
-            verdict=judge_summary(summary, made),
+            verdict=judge_summary(summary, made) if self._config.checks else None,
             checkpoints=checkpoints,
         )
 
