@@ -82,6 +82,7 @@ def _report(
 ) -> Report:
     runs: list[RunLine] = []
     documents: dict[str, dict[str, Any]] = {}
+    paths: dict[str, str] = {}
     chains: list[ChainRun] = []
     spending = Spending()
     for one, when in ended:  # the latest first
@@ -92,9 +93,10 @@ def _report(
             found = [result]
         for document in found:
             if document is not None:
-                documents.setdefault(document["document_key"] or document["path"], document)
+                key = document["document_key"] or document["path"]
+                paths[key] = documents.setdefault(key, document)["path"]
         attempts = read_trace(store, one)
-        spending.add(one, attempts, {key: doc["path"] for key, doc in documents.items()})
+        spending.add(one, attempts, paths)
         if result is not None and "attempts" in result:
             chains.append(chain_run(one, when, result, attempts))
     return Report(

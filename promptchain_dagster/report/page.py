@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import resources
-from typing import Any
 
 from promptchain_dagster.models.base import Usage
 from promptchain_dagster.report.gather import Report
@@ -21,28 +21,18 @@ def page(report: Report) -> str:
     environment.filters |= {"tokens": _tokens, "cost": _cost, "count": _count, "share": _share}
     folder = resources.files("promptchain_dagster.report")
     template = environment.from_string((folder / "page.html.jinja").read_text(encoding="utf-8"))
-    statuses: dict[str, int] = {}
-    for document in report.documents:
-        statuses[document["status"]] = statuses.get(document["status"], 0) + 1
     html = template.render(
         report=report,
-        statuses=statuses,
+        statuses=Counter(one["status"] for one in report.documents),
         documents=report.documents[:DOCUMENTS],
         more=max(0, len(report.documents) - DOCUMENTS),
-        chain_statuses=_counts(one.status for one in report.chains),
+        chain_statuses=Counter(one.status for one in report.chains),
         most_tokens=max((one.tokens for one in report.steps), default=0),
         dearest=report.spending.dearest(),
         Usage=Usage,
     )
     # Half characters, of paths that are no UTF-8, can't be written.
     return html.encode("utf-8", "replace").decode("utf-8")
-
-
-def _counts(names: Any) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for name in names:
-        found[name] = found.get(name, 0) + 1
-    return found
 
 
 def _tokens(usage: Usage) -> str:

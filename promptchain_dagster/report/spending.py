@@ -28,7 +28,7 @@ class StepTally:
     @property
     def tokens(self) -> int:
         """In and out together; what is unknown counts as none."""
-        return (self.usage.input_tokens or 0) + (self.usage.output_tokens or 0)
+        return _tokens(self.usage)
 
 
 @dataclass
@@ -93,11 +93,9 @@ class Spending:
 
     def dearest(self, most: int = 10) -> list[tuple[str, Usage]]:
         """What took most tokens."""
-
-        def tokens(entry: tuple[str, Usage]) -> int:
-            return (entry[1].input_tokens or 0) + (entry[1].output_tokens or 0)
-
-        return sorted(self.by_document.items(), key=tokens, reverse=True)[:most]
+        return sorted(self.by_document.items(), key=lambda one: _tokens(one[1]), reverse=True)[
+            :most
+        ]
 
     def _add_step(self, attempt: Mapping[str, Any], usage: Usage) -> None:
         tally = self._steps.setdefault(attempt["step"], StepTally(attempt["step"]))
@@ -116,6 +114,10 @@ class Spending:
             tally.rejected += 1
             tally.subjects[subject] += 1
             tally.messages.update(check["messages"])
+
+
+def _tokens(usage: Usage) -> int:
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
 
 
 def _subject(run_id: str, attempt: Mapping[str, Any], paths: Mapping[str, str]) -> str:
