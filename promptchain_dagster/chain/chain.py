@@ -42,20 +42,7 @@ class Chain:
     @property
     def fingerprint(self) -> str:
         """A hash (hex, 64 characters) of what shapes the outputs: steps, prompts and types."""
-        parts = [
-            {
-                "name": step.name,
-                "output": step.output,
-                "reads": sorted(step.reads),
-                "prompt": step.prompt.text if isinstance(step, PromptStep) else None,
-                "schema": step.adapter.json_schema(),
-                "criteria": [
-                    [criterion.name, criterion.bar.value, repr(criterion.bars)]
-                    for criterion in step.accept.criteria
-                ],
-            }
-            for step in self.steps
-        ]
+        parts = [shape_of(step) for step in self.steps]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def step(self, name: str) -> Step:
@@ -98,6 +85,21 @@ class Chain:
                 f"chain {self.name!r}, step {step.name!r}: {name!r} as {makers[name]} gives it does"
                 f" not fit: {'; '.join(reasons)}"
             )
+
+
+def shape_of(step: Step) -> dict[str, Any]:
+    """What of a step shapes its outputs, as JSON values: the part of it in a fingerprint."""
+    return {
+        "name": step.name,
+        "output": step.output,
+        "reads": sorted(step.reads),
+        "prompt": step.prompt.text if isinstance(step, PromptStep) else None,
+        "schema": step.adapter.json_schema(),
+        "criteria": [
+            [criterion.name, criterion.bar.value, repr(criterion.bars)]
+            for criterion in step.accept.criteria
+        ],
+    }
 
 
 def _field_types(model: type[BaseModel]) -> dict[str, Any]:

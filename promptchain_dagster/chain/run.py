@@ -100,7 +100,7 @@ class _PromptRun:
         self, step: PromptStep, values: Mapping[str, Any], calls: Calls, record: Record | None
     ) -> None:
         self._step, self._values, self._calls, self._record = step, values, calls, record
-        self._inputs = _as_json(values)
+        self._inputs = as_inputs(values)
 
     async def outcome(self) -> Accepted | Halted:
         step = self._step
@@ -209,7 +209,7 @@ async def _run_tool(step: ToolStep, values: Mapping[str, Any], record: Record | 
 async def _attempt_tool(
     step: ToolStep, values: Mapping[str, Any], number: int
 ) -> tuple[Attempt, Any]:
-    attempt = Attempt(step.name, number, utc_now(), inputs=_as_json(values))
+    attempt = Attempt(step.name, number, utc_now(), inputs=as_inputs(values))
     started = time.perf_counter()
     try:
         result = step.function(**values)
@@ -257,8 +257,8 @@ def _halted(step: Step, attempts: list[Attempt], call: Call | None) -> Halted:
     )
 
 
-def _as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    # The trace takes any type that a step may read.
+def as_inputs(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields as an attempt bears them: a trace takes any type that a step may read."""
     return to_jsonable_python(dict(values), fallback=repr)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -102,7 +101,7 @@ class SummarizeRun:
         partitions = self._runs.instance.get_dynamic_partitions(PARTITIONS)
         (batch,) = batches(keys, partitions, max_partitions_per_run=len(keys))
         config = {
-            **dataclasses.asdict(self._settings),
+            **self._settings.numbers,
             "max_in_flight": max_in_flight,
             "fresh": fresh,
             "retry_set_aside": True,  # none is among them but those named

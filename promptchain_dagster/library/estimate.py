@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable
 
 from promptchain_dagster.models.prices import cost_usd
-from promptchain_dagster.refine.plan import Plan
-from promptchain_dagster.refine.room import PROMPT_TOKENS, summary_tokens
+from promptchain_dagster.refine.plan import Plan, most_calls
+from promptchain_dagster.refine.room import prompt_tokens, summary_tokens
 from promptchain_dagster.refine.settings import RefineSettings
 
 BYTES_PER_TOKEN = 4
@@ -37,8 +37,8 @@ def _one(size: int, settings: RefineSettings) -> Plan:
         chunks=chunks,
         chunks_left=chunks,
         least_calls=chunks,
-        most_calls=4 * chunks,
-        input_tokens=tokens + chunks * PROMPT_TOKENS + (chunks - 1) * summary,
+        most_calls=2 * most_calls(settings.refine, chunks),
+        input_tokens=tokens + chunks * prompt_tokens(settings.refine) + (chunks - 1) * summary,
         output_tokens=chunks * summary,
         longest=chunks,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from promptchain_dagster.refine.checkpoints import FORMAT
 from promptchain_dagster.refine.settings import RefineSettings
-from promptchain_dagster.refine.steps import compress_step, refine_step
+from promptchain_dagster.refine.steps import shapes_of
 
 
 def recipe(
@@ -21,8 +21,7 @@ def recipe(
     """
     shapes = [
         FORMAT,
-        refine_step().prompt.fingerprint,
-        compress_step().prompt.fingerprint,
+        *shapes_of(settings.refine),
         model_name,
         dict(parameters),
         settings.document_type,

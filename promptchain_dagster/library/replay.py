@@ -20,6 +20,7 @@ from promptchain_dagster.chain.replay import (
     replay_chain,
 )
 from promptchain_dagster.chain.trace import read_trace
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.replay import replay_document
 from promptchain_dagster.store import Store
 
@@ -75,14 +76,19 @@ class Replay:
         return None
 
 
-async def replay_run(store: Store, run_id: str, chains: Chains) -> Replay:
-    """Run the run again from its trace; raises `StoreError` where that can't be read."""
+async def replay_run(
+    store: Store, run_id: str, chains: Chains, refine: Refine | None = None
+) -> Replay:
+    """Run the run again from its trace; raises `StoreError` where that can't be read.
+
+    `refine` is for documents that a refine of one's own has made.
+    """
     result = _read(store, f"results/{run_id}.json")
     attempts = read_trace(store, run_id)
     if any(not attempt["label"] for attempt in attempts):
         parts = [Part(None, None, await _chain(attempts, result, chains))]
     else:
-        parts = await _documents(store, run_id, attempts, result)
+        parts = await _documents(store, run_id, attempts, result, refine)
     if result is None and all(isinstance(part.outcome, Same) for part in parts):
         parts.append(Part(None, None, NotReplayable(0, _NO_RESULT)))
     return Replay(run_id, tuple(parts))
@@ -102,7 +108,11 @@ async def _chain(attempts: Sequence[Recorded], result: Recorded | None, chains: 
 
 
 async def _documents(
-    store: Store, run_id: str, attempts: Sequence[Recorded], result: Recorded | None
+    store: Store,
+    run_id: str,
+    attempts: Sequence[Recorded],
+    result: Recorded | None,
+    refine: Refine | None,
 ) -> list[Part]:
     by_key: dict[str, list[Recorded]] = {}
     for attempt in attempts:
@@ -112,7 +122,7 @@ async def _documents(
         Part(
             key,
             results[key]["path"] if key in results else None,
-            await _document(by_key.get(key, []), results.get(key)),
+            await _document(by_key.get(key, []), results.get(key), refine),
         )
         for key in sorted(by_key.keys() | results.keys())
         if key in by_key or results[key]["model_calls"]
@@ -131,10 +141,12 @@ def _results(store: Store, run_id: str, result: Recorded | None) -> dict[str, Re
     return found
 
 
-async def _document(attempts: Sequence[Recorded], result: Recorded | None) -> Replayed:
+async def _document(
+    attempts: Sequence[Recorded], result: Recorded | None, refine: Refine | None
+) -> Replayed:
     if result is None:
         return NotReplayable(0, "it left no result: the run was killed, or is under way")
-    return _incomplete(attempts, result) or await replay_document(attempts, result)
+    return _incomplete(attempts, result) or await replay_document(attempts, result, refine)
 
 
 def _incomplete(attempts: Sequence[Recorded], result: Recorded) -> NotReplayable | None:

@@ -52,7 +52,7 @@ def document(
         "text": loaded.text,
         "warnings": list(loaded.warnings),
         "has_content": loaded.has_content,
-        "settings": dataclasses.asdict(settings),
+        "settings": settings.numbers,
         "fresh": config.fresh,
         "token_encoding": config.token_encoding,
     }

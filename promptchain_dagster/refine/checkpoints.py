@@ -17,8 +17,9 @@ from typing import Any
 from promptchain_dagster.errors import StoreError
 from promptchain_dagster.models.base import ChatModel
 from promptchain_dagster.refine.chunking import Chunk
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.settings import RefineSettings
-from promptchain_dagster.refine.steps import compress_step, refine_step
+from promptchain_dagster.refine.steps import shapes_of
 from promptchain_dagster.store import Store
 
 FORMAT = 1
@@ -27,7 +28,8 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The furthest checkpoint of a document: `index` chunks are folded into `summary`.
+    """The furthest checkpoint of a document: `index` chunks are folded into `summary`, the text
+    of the running state (`Refine.text_of`).
 
     `uncompressed`: what is kept is the reply to chunk `index`, over the cap, before its
     compression.
@@ -52,18 +54,22 @@ class Checkpoints:
 
     def of(self, chunks: Sequence[Chunk], settings: RefineSettings, model: ChatModel) -> Trail:
         """The checkpoints of one document; `chunks` is all of it."""
-        plain = Trail(self.store, _keys(chunks, settings, model, None))
+        plain = Trail(self.store, _keys(chunks, settings, model, None), settings.refine)
         if self.generation is None:
             return plain
-        return Trail(self.store, _keys(chunks, settings, model, self.generation), plain)
+        keys = _keys(chunks, settings, model, self.generation)
+        return Trail(self.store, keys, settings.refine, plain)
 
 
 class Trail:
     """The checkpoints of one document's chunks. Its methods block: call them off the event loop."""
 
-    def __init__(self, store: Store, keys: Sequence[str], plain: Trail | None = None) -> None:
+    def __init__(
+        self, store: Store, keys: Sequence[str], refine: Refine, plain: Trail | None = None
+    ) -> None:
         self._store = store
         self._keys = keys
+        self._refine = refine
         self._plain = plain
         self._folder = f"checkpoints/{keys[0][:2]}/{keys[0]}/"
 
@@ -151,9 +157,10 @@ class Trail:
         if data is None:
             return None
         summary = _unpack(data, self._keys[index - 1], uncompressed)
-        if summary is None:
+        if summary is None or self._refine.state_in(summary) is None:
             where = self._store.url_of(key)
             warnings.append(f"the checkpoint of chunk {index} is damaged and was not used: {where}")
+            return None
         return summary
 
 
@@ -162,8 +169,7 @@ def _keys(
 ) -> list[str]:
     shapes = [
         FORMAT,
-        refine_step().prompt.fingerprint,
-        compress_step().prompt.fingerprint,
+        *shapes_of(settings.refine),
         model.name,
         dict(model.parameters),
         settings.document_type,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from promptchain_dagster.chain.outcome import Accepted, Attempt, Halted, Reason
-from promptchain_dagster.chain.run import Record, run_step, utc_now
+from promptchain_dagster.chain.run import Record, as_inputs, run_step, utc_now
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.errors import InvalidInput
 from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
@@ -14,10 +14,8 @@ from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.refine.checkpoints import Checkpoints, Trail
 from promptchain_dagster.refine.chunking import Chunk
 from promptchain_dagster.refine.outcome import ChunkFolded, Stopped, Summarized
-from promptchain_dagster.refine.replies import summary_in
 from promptchain_dagster.refine.room import why_too_long
 from promptchain_dagster.refine.settings import RefineSettings
-from promptchain_dagster.refine.steps import compress_step, refine_step
 from promptchain_dagster.threads import in_thread
 from promptchain_dagster.words import count_words
 
@@ -74,7 +72,8 @@ class _Fold:
     ) -> None:
         self._chunks, self._settings, self._calls, self._trail = chunks, settings, calls, trail
         self._record, self._on_chunk = record, on_chunk
-        self._summary = ""
+        self._refine = settings.refine
+        self._hold(self._refine.start)
         self._resumed_from = 0
         self._at = chunks[0]
         self._compressions = 0
@@ -83,7 +82,9 @@ class _Fold:
 
     async def outcome(self) -> Summarized | Stopped:
         found = await in_thread(self._trail.furthest)
-        self._summary, self._resumed_from = found.summary, found.index
+        self._resumed_from = found.index
+        if found.index:
+            self._hold(self._refine.state_in(found.summary))
         self._warnings += found.warnings
         if found.uncompressed:
             # The reply to this chunk was paid for; only its compression is missing.
@@ -101,30 +102,37 @@ class _Fold:
         error = "left before its end"
         return Stopped(**self._so_far(), failed_chunk=self._at.index, error=error, ends_run=True)
 
+    def _hold(self, state: Any) -> None:
+        """Carry on `state`; its text is what is kept and measured."""
+        self._state, self._summary = state, self._refine.text_of(state)
+
     async def _fold(self, chunk: Chunk) -> Halted | None:
-        """Take the reply to `chunk` as the summary; returns the call that failed, if one did."""
+        """Take the reply to `chunk` as the state; returns the call that failed, if one did."""
         self._at = chunk
         self._spent_on_chunk = _Spent()
         fields = {
             "document_type": self._settings.document_type,
-            "summary": self._summary,
+            self._refine.field: self._state,
             "index": chunk.index,
             "total": chunk.total,
             "chunk": chunk.text,
             "max_words": self._settings.max_words,
         }
-        reason = why_too_long(self._calls.model, self._summary, chunk)
+        step = self._refine.step
+        reason = why_too_long(self._calls.model, self._refine, self._summary, chunk)
         if reason is not None:
-            return await self._not_sent(refine_step(), fields, chunk, reason)
-        refined = await self._run(refine_step(), fields, chunk)
+            return await self._not_sent(step, fields, chunk, reason)
+        refined = await self._run(step, fields, chunk)
         if isinstance(refined, Halted):
             return refined
-        summary = summary_in(refined.output, self._summary)
-        if summary is None:
+        state = self._refine.taken(refined.output, self._state)
+        if state is None:
             self._warn(chunk, "the reply names no change; the earlier summary was kept")
         else:
-            self._summary = summary
-        return await self._settle(chunk, unchanged=summary is None)
+            self._hold(state)
+        if not self._summary and chunk.index == chunk.total:
+            return _without_end(step, refined)
+        return await self._settle(chunk, unchanged=state is None)
 
     async def _settle(
         self, chunk: Chunk, *, unchanged: bool = False, reply_is_kept: bool = False
@@ -132,11 +140,11 @@ class _Fold:
         """Bring the summary after `chunk` under the cap, once, and keep it."""
         words = count_words(self._summary)
         compressed = False
-        if words > self._settings.max_words:
+        if words > self._settings.max_words and self._refine.compress:
             if not reply_is_kept:
                 await self._keep(chunk, uncompressed=True)
             longer = self._summary
-            if halted := await self._compress(chunk):
+            if halted := await self._compress(self._refine.compress, chunk):
                 return halted
             compressed = self._summary != longer
             words = count_words(self._summary)
@@ -144,7 +152,8 @@ class _Fold:
         over_cap = words > self._settings.max_words
         if over_cap:
             cap = self._settings.max_words
-            self._warn(chunk, f"the summary has {words} words, over the cap of {cap}")
+            what = self._refine.field
+            self._warn(chunk, f"the {what} has {words} words, over the cap of {cap}")
         if self._on_chunk:
             await self._on_chunk(
                 ChunkFolded(
@@ -163,23 +172,29 @@ class _Fold:
             )
         return None
 
-    async def _compress(self, chunk: Chunk) -> Halted | None:
+    async def _compress(self, step: PromptStep, chunk: Chunk) -> Halted | None:
         """Keep the shorter of two; a call that fails is returned only where it ends the run."""
-        fields = {"summary": self._summary, "max_words": self._settings.max_words}
-        if reason := why_too_long(self._calls.model, self._summary):
-            await self._not_sent(compress_step(), fields, chunk, reason)
+        fields = {
+            "document_type": self._settings.document_type,
+            self._refine.field: self._state,
+            "max_words": self._settings.max_words,
+        }
+        if reason := why_too_long(self._calls.model, self._refine, self._summary):
+            await self._not_sent(step, fields, chunk, reason)
             self._warn(chunk, f"it could not be compressed: {reason}")
             return None
         self._compressions += 1
-        shortened = await self._run(compress_step(), fields, chunk)
+        shortened = await self._run(step, fields, chunk)
         if isinstance(shortened, Halted):
             if shortened.ends_run:
                 return shortened
             self._warn(chunk, f"it could not be compressed: {'; '.join(shortened.messages)}")
             return None
-        summary = summary_in(shortened.output, self._summary)
-        if summary is not None and count_words(summary) < count_words(self._summary):
-            self._summary = summary
+        state = self._refine.taken(shortened.output, self._state)
+        if state is not None:
+            text = self._refine.text_of(state)
+            if count_words(text) < count_words(self._summary):
+                self._hold(state)
         return None
 
     async def _run(
@@ -195,8 +210,9 @@ class _Fold:
     ) -> Halted:
         """A call that is not made, in the trace all the same."""
         problem = Problem.TOO_LONG
+        inputs = as_inputs({name: fields[name] for name in step.reads})
         attempt = Attempt(
-            step.name, 1, utc_now(), inputs=fields, call_error=reason, problem=problem
+            step.name, 1, utc_now(), inputs=inputs, call_error=reason, problem=problem
         )
         if self._record:
             await self._record(chunk.index)(attempt)
@@ -227,6 +243,7 @@ class _Fold:
     def _so_far(self) -> dict[str, Any]:
         return {
             "summary": self._summary,
+            "state": None if self._refine.gives_text else self._state,
             "chunks": len(self._chunks),
             "resumed_from": self._resumed_from,
             "compressions": self._compressions,
@@ -247,6 +264,16 @@ class _Spent:
     def add(self, outcome: Accepted | Halted) -> None:
         self.model_calls += outcome.model_calls
         self.usage += outcome.usage
+
+
+def _without_end(step: PromptStep, refined: Accepted) -> Halted:
+    """The last reply, too, brought no text: a document with content has come to nothing."""
+    return Halted(
+        attempts=refined.attempts,
+        step=step.name,
+        reason=Reason.REJECTED,
+        messages=(f"no {step.output} came of the whole document",),
+    )
 
 
 def _require_all(chunks: Sequence[Chunk]) -> None:

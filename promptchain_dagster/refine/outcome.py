@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Any
 
 from promptchain_dagster.models.base import NO_USAGE, Problem, Usage
+from promptchain_dagster.refine.readable import as_markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class ChunkFolded:
 @dataclass(frozen=True, kw_only=True)
 class _Folded:
     summary: str
-    """The running summary, so far or in the end."""
+    """The running summary, so far or in the end; of a typed state, its JSON."""
     chunks: int
     """How many chunks the document has."""
     resumed_from: int = 0
@@ -47,6 +50,13 @@ class _Folded:
     usage: Usage = NO_USAGE
     """Tokens and cost of this run."""
     warnings: tuple[str, ...] = ()
+    state: Any = None
+    """The running state where the refine's is typed; None where it is the summary itself."""
+
+    @property
+    def readable(self) -> str:
+        """The summary as people read it: text as it is, a typed state as Markdown."""
+        return self.summary if self.state is None else as_markdown(json.loads(self.summary))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from promptchain_dagster.models.base import ChatModel
 from promptchain_dagster.models.prices import cost_usd
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.chunking import Chunk
-from promptchain_dagster.refine.room import PROMPT_TOKENS, summary_tokens
+from promptchain_dagster.refine.definition import Refine
+from promptchain_dagster.refine.room import prompt_tokens, summary_tokens
 from promptchain_dagster.refine.settings import RefineSettings
 
 
@@ -19,7 +20,8 @@ class Plan:
     """What one or more documents still need; what checkpoints cover is left out.
 
     `least_calls` is one for each chunk that is left (and one for a compression that is); in
-    `most_calls` each of those chunks needs a compression too, and every call its retries.
+    `most_calls` each of those chunks needs a compression too (where there is one), every step its
+    re-attempts, and every call its retries.
     Tokens and US dollars are estimates for the least calls, every summary being as long as its
     cap, or as the text it covers where that is shorter. `cost_usd` is None where there is no
     price. `longest` counts the least calls of the document that has most: they come one by one.
@@ -65,7 +67,7 @@ def plan_document(
 ) -> Plan:
     """The plan of one document; reads its checkpoints, so call it off the event loop."""
     found = checkpoints.of(chunks, settings, model).furthest()
-    longest_summary = summary_tokens(settings)
+    refine, longest_summary = settings.refine, summary_tokens(settings)
     covered = 0
     given = told = 0
     for chunk in chunks:
@@ -73,10 +75,10 @@ def plan_document(
         covered += chunk.tokens
         after = min(longest_summary, covered)
         if chunk.index > found.index:
-            given += PROMPT_TOKENS + chunk.tokens + before
+            given += prompt_tokens(refine) + chunk.tokens + before
             told += after
         elif chunk.index == found.index and found.uncompressed:
-            given += PROMPT_TOKENS + after
+            given += prompt_tokens(refine, compress=True) + after
             told += after
     left = len(chunks) - found.index
     least = left + found.uncompressed
@@ -85,9 +87,16 @@ def plan_document(
         chunks=len(chunks),
         chunks_left=left,
         least_calls=least,
-        most_calls=(2 * left + found.uncompressed) * (1 + retries),
+        most_calls=most_calls(refine, left, found.uncompressed) * (1 + retries),
         input_tokens=given,
         output_tokens=told,
         cost_usd=cost_usd(model.name, given, told) if least else 0.0,
         longest=least,
     )
+
+
+def most_calls(refine: Refine, chunks: int, compressions: int = 0) -> int:
+    """Calls for so many chunks and compressions left over, each at its worst, without retries."""
+    each = 1 + refine.step.max_retries_per_step
+    shorter = 1 + refine.compress.max_retries_per_step if refine.compress else 0
+    return chunks * (each + shorter) + compressions * shorter

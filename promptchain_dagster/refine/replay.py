@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,34 +18,52 @@ from promptchain_dagster.chain.replay import (
 from promptchain_dagster.models.base import ChatModel
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.chunking import Chunk
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.fold import refine_document
 from promptchain_dagster.refine.result import document_result
 from promptchain_dagster.refine.settings import RefineSettings
+from promptchain_dagster.refine.steps import summary_refine
 from promptchain_dagster.store.memory import MemoryStore
 from promptchain_dagster.tokens import Encoder, get_encoder
+
+OWN_REFINE = "refine"
+"""In the settings of a trace: the step of a refine of one's own; the built-in one is not named."""
 
 
 def settings_of(settings: RefineSettings, model: ChatModel, encoder: Encoder) -> dict[str, Any]:
     """What the trace holds of a fold for `replay_document`, beside the inputs."""
+    own = {} if settings.refine is summary_refine() else {OWN_REFINE: settings.refine.step.name}
     return {
-        **dataclasses.asdict(settings),
+        **settings.numbers,
+        **own,
         "encoding": encoder.name,
         "context_tokens": model.context_tokens,
         "max_output_tokens": model.max_output_tokens,
     }
 
 
-async def replay_document(attempts: Sequence[Recorded], result: Recorded) -> Replayed:
+async def replay_document(
+    attempts: Sequence[Recorded], result: Recorded, refine: Refine | None = None
+) -> Replayed:
     """Fold again what `attempts`, those at one document in one run, tell, and compare its `result`.
 
     It begins where that run did, with the summary that a checkpoint had given it, and with the
-    chunks of then: reading and splitting the document are not part of it.
+    chunks of then: reading and splitting the document are not part of it. What a refine of one's
+    own has made needs that `refine`, as it is now.
     """
-    ordered = sorted(attempts, key=_order)
+    own = attempts[0]["settings"].get(OWN_REFINE) if attempts else None
+    if own is None:
+        refine = summary_refine()
+    elif refine is None or refine.step.name != own:
+        given = f", not {refine.step.name!r}" if refine else ""
+        return NotReplayable(0, f"it was made by a refine of one's own, {own!r}{given}; name that")
+    ordered = sorted(attempts, key=lambda one: _order(one, refine))
     recording = Recording(ordered, lambda attempt: attempt["label"])
-    fold = _Fold(ordered, result)
+    fold = _Fold(ordered, result, refine)
     if (missing := fold.missing) is not None:
         return NotReplayable(0, f"the trace has no attempt at chunk {missing}")
+    if fold.begins_with is None:
+        return NotReplayable(0, f"the {refine.field} it began with no longer validates")
 
     async def work() -> None:
         calls = recording.calls(fold.model)
@@ -70,19 +88,20 @@ async def replay_document(attempts: Sequence[Recorded], result: Recorded) -> Rep
 class _Fold:
     """What a run had before it when it came to the document."""
 
-    def __init__(self, ordered: Sequence[Recorded], result: Recorded) -> None:
+    def __init__(self, ordered: Sequence[Recorded], result: Recorded, refine: Refine) -> None:
         first = ordered[0]
         used: Mapping[str, Any] = first["settings"]
         self._encoding, self._used = used["encoding"], used
         self.settings = RefineSettings(
-            used["document_type"], used["chunk_tokens"], used["max_words"]
+            used["document_type"], used["chunk_tokens"], used["max_words"], refine
         )
         self.model = RecordedModel(
             context_tokens=used["context_tokens"], max_output_tokens=used["max_output_tokens"]
         )
         self.key, at = _place(first)
-        self._summary = str(first["inputs"]["summary"])
-        self._uncompressed = first["step"] == "compress"
+        before = first["inputs"][refine.field]
+        self.begins_with = refine.state_in(before if refine.gives_text else json.dumps(before))
+        self._uncompressed = _compresses(first, refine)
         self._from = at if self._uncompressed else at - 1
         self._texts: dict[int, str] = {
             _place(one)[1]: one["inputs"]["chunk"] for one in ordered if "chunk" in one["inputs"]
@@ -101,7 +120,8 @@ class _Fold:
         checkpoints = Checkpoints(MemoryStore())
         if self._from:
             trail = checkpoints.of(self.chunks, self.settings, self.model)
-            trail.save(self._from, self._summary, uncompressed=self._uncompressed)
+            text = self.settings.refine.text_of(self.begins_with)
+            trail.save(self._from, text, uncompressed=self._uncompressed)
         return checkpoints
 
     def _chunk(self, index: int) -> Chunk:
@@ -117,5 +137,9 @@ def _place(attempt: Recorded) -> tuple[str, int]:
     return key, int(index)
 
 
-def _order(attempt: Recorded) -> tuple[int, bool, int]:
-    return _place(attempt)[1], attempt["step"] == "compress", attempt["attempt"]
+def _order(attempt: Recorded, refine: Refine) -> tuple[int, bool, int]:
+    return _place(attempt)[1], _compresses(attempt, refine), attempt["attempt"]
+
+
+def _compresses(attempt: Recorded, refine: Refine) -> bool:
+    return refine.compress is not None and attempt["step"] == refine.compress.name

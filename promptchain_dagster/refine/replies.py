@@ -110,8 +110,7 @@ def summary_in(reply: str, earlier: str = "") -> str | None:
 
     A reply such as "None." says that only where there is an `earlier` summary to keep.
     """
-    # What can't be sent on or written down would stop every later run at this chunk.
-    text = _out_of_tags(reply.replace("\0", "").encode(errors="replace").decode().strip())
+    text = _out_of_tags(sendable(reply).strip())
     if _says_no_change(text) or (earlier and _ONE_WORD.fullmatch(_plain(text))):
         return None
     # A remark, an announcement and a title may follow one another.
@@ -120,6 +119,11 @@ def summary_in(reply: str, earlier: str = "") -> str | None:
         if not text or _says_no_change(text):
             return None
     return text[: _start_of_closing_remarks(text)] or None
+
+
+def sendable(text: str) -> str:
+    """`text` without what can't be sent on: it would stop every later run at this chunk."""
+    return text.replace("\0", "").encode(errors="replace").decode()
 
 
 def _out_of_tags(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The two prompt steps of incremental refine, each a `PromptStep` like any other."""
+"""The built-in refine: two prompt steps, each a `PromptStep` like any other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from promptchain_dagster.chain.accept import NOT_EMPTY, AcceptSpec, Criterion
 from promptchain_dagster.chain.guard import OneLine
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.prompts import PromptTemplate
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.replies import summary_in
 
 
@@ -44,6 +45,20 @@ def compress_step() -> PromptStep:
         prompt=PromptTemplate.load("compress"),
         reads={"summary": str, "max_words": int},
     )
+
+
+@cache
+def summary_refine() -> Refine:
+    """The refine of the requirement: a running summary, compressed where it is over the cap."""
+    return Refine(refine_step(), compress=compress_step())
+
+
+def shapes_of(refine: Refine) -> list[str]:
+    """What of `refine` goes into the key of whatever is made with it; no two have the same."""
+    if refine is summary_refine():
+        # As it was before there were others, so that what was kept is found.
+        return [refine_step().prompt.fingerprint, compress_step().prompt.fingerprint]
+    return [refine.fingerprint]
 
 
 def _ends_with_a_summary(output: str, fields: Mapping[str, Any]) -> Iterable[str]:

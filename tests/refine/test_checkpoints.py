@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from promptchain_dagster.refine.checkpoints import Trail
 from promptchain_dagster.refine.outcome import Stopped, Summarized
+from promptchain_dagster.refine.steps import summary_refine
 from promptchain_dagster.store import open_store
 from promptchain_dagster.testing import ScriptedChatModel
 from tests.support.folding import TO_COMPRESS, chunks_of, fold, index_sent, summary_sent
@@ -264,7 +265,7 @@ def test_d12_a_damaged_checkpoint_is_reported_and_the_last_good_one_used(
 def test_d12_no_bit_of_a_checkpoint_can_change_unnoticed() -> None:
     """Nor one that leaves its meaning as it was, as in the escape of a control character."""
     store = MemoryStore()
-    trail = Trail(store, ["3f" * 32])
+    trail = Trail(store, ["3f" * 32], summary_refine())
     trail.save(1, 'Él said:\x1f "no".')
     assert trail.furthest().summary == 'Él said:\x1f "no".'
     (key, good), *_ = store.objects.items()

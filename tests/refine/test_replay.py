@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -175,7 +174,7 @@ def test_whatever_the_model_says_its_runs_come_out_as_they_did(
             assert run.replay() == Same(len(run.attempts))
 
 
-@pytest.mark.parametrize("field", [field.name for field in dataclasses.fields(RefineSettings)])
+@pytest.mark.parametrize("field", SETTINGS.numbers)
 def test_the_settings_of_the_run_are_in_each_attempt(field: str) -> None:
     """So that a replay needs nothing else than the trace and the result."""
     run = Run([], MemoryStore())

@@ -11,9 +11,11 @@ from typing import Any
 from promptchain_dagster.models.calls import Calls
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.chunking import Chunk
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.fold import refine_document
 from promptchain_dagster.refine.outcome import Stopped, Summarized
 from promptchain_dagster.refine.settings import RefineSettings
+from promptchain_dagster.refine.steps import summary_refine
 from promptchain_dagster.store import Store, open_store
 from promptchain_dagster.testing import Script, ScriptedChatModel
 
@@ -44,13 +46,14 @@ def fold(
     *,
     max_words: int = 500,
     generation: str | None = None,
+    refine: Refine | None = None,
     **options: Any,
 ) -> Summarized | Stopped:
     """One run over one document, in an event loop of its own."""
     if not isinstance(model, ScriptedChatModel):
         model = ScriptedChatModel(model)
     store = open_store(str(home)) if isinstance(home, Path) else home
-    settings = RefineSettings(max_words=max_words)
+    settings = RefineSettings(max_words=max_words, refine=refine or summary_refine())
     calls = Calls(model, sleep=no_wait)
     checkpoints = Checkpoints(store, generation)
     return asyncio.run(refine_document(chunks, settings, calls, checkpoints, **options))

@@ -82,4 +82,5 @@ class SummarizeConfig(LimitsConfig):
             else self.document_type,
             chunk_tokens=defaults.chunk_tokens if self.chunk_tokens is None else self.chunk_tokens,
             max_words=defaults.max_words if self.max_words is None else self.max_words,
+            refine=defaults.refine,
         )
