@@ -9,6 +9,7 @@ from promptchain_dagster.library.registry import Registry
 from promptchain_dagster.library.scanned import SCAN, Scanned
 from promptchain_dagster.refine.checkpoints import Found, Trail
 from promptchain_dagster.refine.documents import document_key
+from promptchain_dagster.refine.steps import summary_refine
 
 KEYS = ["3f" * 32, "9a" * 32]
 SUMMARY = 'Anna\'s "ledger" \\ 台帳 \x1f\n\U0001f600 é'
@@ -37,7 +38,7 @@ class Objects:
 def good_checkpoint() -> bytes:
     """The object that holds SUMMARY after the last chunk of KEYS."""
     store: Any = Objects()
-    trail = Trail(store, KEYS)
+    trail = Trail(store, KEYS, summary_refine())
     trail.save(len(KEYS), SUMMARY)
     return store.held[trail.object_of(len(KEYS))]
 
@@ -45,7 +46,7 @@ def good_checkpoint() -> bytes:
 def found_in(data: bytes) -> Found:
     """What is found where `data` stands in the place of that object."""
     store: Any = Objects()
-    trail = Trail(store, KEYS)
+    trail = Trail(store, KEYS, summary_refine())
     store.held[trail.object_of(len(KEYS))] = data
     return trail.furthest()
 

@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "promptchain_dagster"
 
 LAYERS = [
-    {"errors", "files", "words", "reattempt", "telemetry", "thinking", "threads"},
+    {"errors", "files", "importing", "words", "reattempt", "telemetry", "thinking", "threads"},
     {"prompts", "models", "readers", "store", "tokens"},
     {"chain"},
     {"criteria"},

@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from promptchain_dagster.cli.options import Common, common_options
+from promptchain_dagster.cli.summarize import refine_option
 
 if TYPE_CHECKING:
     from promptchain_dagster.chain.replay import Different
     from promptchain_dagster.library.replay import Chains, Part, Replay
+    from promptchain_dagster.refine.definition import Refine
 
 STATUS = {"same": 0, "different": 1, "not_replayable": 2}
 
 
 @click.command()
 @click.argument("run_id")
+@refine_option
 @common_options
-def replay(common: Common, run_id: str) -> None:
+def replay(common: Common, run_id: str, refine: Refine | None) -> None:
     """Run a recorded run again from its trace, with the code and the prompts of now.
 
     No model is called and nothing is written. The status is 0 where all prompts, outputs, gates
     and results are the same, byte for byte; 1 where one is not, and the first difference is shown;
-    2 where the trace does not hold the whole run. The beginning of a run's id is enough.
+    2 where the trace does not hold the whole run. The beginning of a run's id is enough. What a
+    refine of one's own has made needs --refine.
     """
     from promptchain_dagster.cli.streams import only_results_on_stdout, print_json, say
     from promptchain_dagster.cli.trace import find_run
@@ -34,7 +38,7 @@ def replay(common: Common, run_id: str) -> None:
     store = open_store(common.home, read_only=True)
     run_id = find_run(store, run_id)
     with only_results_on_stdout():
-        done = asyncio.run(replay_run(store, run_id, _chains()))
+        done = asyncio.run(replay_run(store, run_id, _chains(), refine))
     if common.as_json:
         print_json(_result(done))
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +13,7 @@ from promptchain_dagster.cli.bad_input import BadInput
 from promptchain_dagster.cli.options import Common, common_options
 
 if TYPE_CHECKING:
+    from promptchain_dagster.refine.definition import Refine
     from promptchain_dagster.refine.settings import RefineSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -19,6 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def refine_options(command: F) -> F:
     """The paths, and what shapes a summary."""
     for option in (
+        refine_option,
         click.option("--max-words", type=int, help="Length cap of a summary.  [default: 500]"),
         click.option("--chunk-tokens", type=int, help="Tokens in a chunk.  [default: 2000]"),
         click.option(
@@ -30,6 +34,30 @@ def refine_options(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def refine_option(command: F) -> F:
+    """`--refine`, by the import path of a `Refine`; modules in the working folder are found."""
+
+    def found(context: click.Context, option: click.Parameter, value: str | None) -> Refine | None:
+        if value is None:
+            return None
+        from promptchain_dagster.errors import ChainDefinitionError
+        from promptchain_dagster.refine.definition import Refine
+
+        if (here := os.getcwd()) not in sys.path:
+            sys.path.insert(0, here)
+        try:
+            return Refine.named(value)
+        except ChainDefinitionError as error:
+            raise BadInput(f"--refine: {str(error).removeprefix('refine: ')}") from None
+
+    return click.option(
+        "--refine",
+        metavar="MODULE.NAME",
+        callback=found,
+        help="A refine of one's own, by its import path.  [default: a summary]",
+    )(command)
 
 
 def in_flight_option(command: F) -> F:

@@ -114,7 +114,7 @@ class SummarizeRun:
         }
         with FoldProgress(expected) as progress:
             return self._runs.run(
-                _summarize_documents(), ops["ops"], progress.on_event, tags=batch.tags
+                _summarize_documents(self._settings), ops["ops"], progress.on_event, tags=batch.tags
             )
 
     def _entry(self, key: str, source: Source, ended: Ended | None) -> dict[str, Any]:
@@ -128,16 +128,15 @@ class SummarizeRun:
         return {**entry, "path": source.path}
 
 
-def _summarize_documents() -> JobDefinition:
+def _summarize_documents(settings: RefineSettings) -> JobDefinition:
     import dagster as dg
 
-    from promptchain_dagster.pipelines.documents import document_assets, summarize_documents
     from promptchain_dagster.pipelines.resources import chain_resources
+    from promptchain_dagster.pipelines.summary_assets import summary_assets
 
-    definitions = dg.Definitions(
-        assets=document_assets, jobs=[summarize_documents], resources=chain_resources()
-    )
-    return definitions.resolve_job_def(summarize_documents.name)
+    made = summary_assets(settings=settings)
+    definitions = dg.Definitions(assets=made.assets, jobs=[made.job], resources=chain_resources())
+    return definitions.resolve_job_def(made.job.name)
 
 
 def _left_alone(source: Source, one: Quarantined) -> dict[str, Any]:

@@ -22,9 +22,11 @@ from promptchain_dagster.pipelines.executor import in_process_by_default
 from promptchain_dagster.pipelines.resources import HomeResource, ModelResource
 from promptchain_dagster.pipelines.run_async import run_async
 from promptchain_dagster.refine.checkpoints import Checkpoints
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.documents import document_key, load_document
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.source import Source
+from promptchain_dagster.refine.steps import summary_refine
 from promptchain_dagster.threads import in_thread
 
 
@@ -39,6 +41,9 @@ class PlanConfig(dg.Config):
     document_type: str = Field(default="document", description="What a prompt calls it, one line.")
     chunk_tokens: int = Field(default=2000, description="The most tokens of a chunk.")
     max_words: int = Field(default=500, description="The length cap of a summary, in words.")
+    refine: str | None = Field(
+        default=None, description="The import path of a Refine of one's own, as minutes.refine."
+    )
     seconds_per_call: float | None = Field(
         default=None, gt=0, description="How long a call takes; without it, no time is told."
     )
@@ -53,7 +58,10 @@ def plan_documents(
 ) -> Iterator[dg.Output[Any]]:
     """The calls, tokens, cost and time of what is left to do."""
     try:
-        settings = RefineSettings(config.document_type, config.chunk_tokens, config.max_words)
+        refine = Refine.named(config.refine) if config.refine else summary_refine()
+        settings = RefineSettings(
+            config.document_type, config.chunk_tokens, config.max_words, refine
+        )
         sources = _given(config.paths) if config.paths else _inside(documents_folder())
         skip = None if config.paths else _Skip(home, summary_recipe(settings, model.settings()))
         planned, numbers = _plan(config, settings, sources, skip, model, home)

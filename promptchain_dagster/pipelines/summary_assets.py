@@ -122,7 +122,7 @@ def _document_summary(
         check_specs=summary_checks(SUMMARY, documents),
         code_version=code_version,
         pool=POOL,
-        kinds={"llm", "markdown"},
+        kinds={"llm", "markdown"} if settings.refine.gives_text else {"llm", "markdown", "json"},
         description="One document of any length, folded chunk by chunk into a summary. A run takes"
         " many documents, and records each the moment it is done.",
         **shared,

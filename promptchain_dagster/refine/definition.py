@@ -24,6 +24,7 @@ from promptchain_dagster.chain.guard import InputGuard, OneLine
 from promptchain_dagster.chain.run import schema_messages
 from promptchain_dagster.chain.step import PromptStep
 from promptchain_dagster.errors import ChainDefinitionError, GuardRejection
+from promptchain_dagster.importing import imported
 from promptchain_dagster.prompts.values import to_text
 from promptchain_dagster.refine.replies import sendable, summary_in
 
@@ -69,6 +70,14 @@ class Refine:
             _prove_compress(compress, step)
         self.step = self._guarded(step)
         self.compress = None if compress is None else self._guarded(compress)
+
+    @classmethod
+    def named(cls, path: str) -> Refine:
+        """The one at an import path, such as `minutes.refine`."""
+        found = imported(path, "refine")
+        if not isinstance(found, Refine):
+            raise ChainDefinitionError(f"refine: {path!r} is no Refine")
+        return found
 
     def __repr__(self) -> str:
         compress = self.compress.name if self.compress else None

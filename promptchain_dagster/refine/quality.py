@@ -28,7 +28,8 @@ class Made:
     `text` is the document's clean text; `folded` of its `chunks` are in the summary; `shrinkings`
     are chunks after which the summary had suddenly fewer words (`shrinks`), each as words before
     and after, by the chunk's index; `previous` counts the words of the summary that was stored
-    before, None where there was none.
+    before, None where there was none; `words` those of the summary as the cap counts them, None
+    where they are simply its own.
     """
 
     text: str
@@ -37,6 +38,11 @@ class Made:
     folded: int
     shrinkings: Mapping[int, tuple[int, int]]
     previous: int | None = None
+    words: int | None = None
+
+    def words_in(self, summary: str) -> int:
+        """How long the summary is."""
+        return count_words(summary) if self.words is None else self.words
 
 
 def shrinks(before: int, after: int, *, compressed: bool) -> bool:
@@ -59,7 +65,7 @@ def repetition(text: str) -> float:
 
 def _is_within_cap(summary: str, fields: Mapping[str, Any]) -> Iterable[str]:
     made: Made = fields["made"]
-    if (words := count_words(summary)) > made.max_words:
+    if (words := made.words_in(summary)) > made.max_words:
         yield f"the summary has {words} words, the cap is {made.max_words}"
 
 
@@ -74,7 +80,7 @@ def _keeps_its_length(summary: str, fields: Mapping[str, Any]) -> Iterable[str]:
     for index, (before, after) in made.shrinkings.items():
         yield f"chunk {index}: the running summary fell from {before} to {after} words"
     before = min(made.previous or 0, made.max_words)
-    after = count_words(summary)
+    after = made.words_in(summary)
     if shrinks(before, after, compressed=False):
         yield f"the summary has {after} words, the one before had {made.previous}"
 

@@ -26,10 +26,20 @@ RUNNING_SUMMARY = dg.AssetKey("running_summary")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A summary's file, and what it held before, None where there was none."""
+    """A summary's file, that of a typed state beside it, and the summary that was kept before;
+    None where there is none."""
 
     path: str
+    state: str | None
     earlier: str | None
+
+    @property
+    def metadata(self) -> md.Metadata:
+        """Where they lie."""
+        told: md.Metadata = {md.PATH: dg.MetadataValue.path(self.path)}
+        if self.state is not None:
+            told[md.STATE] = dg.MetadataValue.path(self.state)
+        return told
 
 
 class DocumentRun:
@@ -48,19 +58,23 @@ class DocumentRun:
         (`refine.replay.settings_of`) they were made."""
         return trace.recorder(self.store, self.run_id, f"{key}/{index:06}", settings)
 
-    def keep_summary(self, key: str, summary: str) -> Kept:
-        """Write the summary as Markdown; one that it takes the place of is kept beside it."""
-        name, data = f"summaries/{key}.md", f"{summary}\n".encode()
-        earlier = self._keep_earlier(key, data)
-        if earlier != data:
-            self.store.write(name, data)
-        text = earlier.decode("utf-8", "replace") if earlier is not None else None
-        return Kept(self.store.url_of(name), text)
+    def keep_summary(self, key: str, outcome: Summarized) -> Kept:
+        """Write the summary as Markdown, and a typed state as JSON beside it; what they take the
+        place of is kept under other names."""
+        text, state = f"summaries/{key}.md", f"summaries/{key}.json"
+        if outcome.state is None:
+            earlier = self._put(text, f"{outcome.readable}\n")
+            if earlier not in (None, outcome.readable):
+                self._put(state, None)  # of a typed state that it may have been before
+            return Kept(self.store.url_of(text), None, earlier)
+        earlier = self._put(state, f"{outcome.summary}\n")
+        self._put(text, f"{outcome.readable}\n")
+        return Kept(self.store.url_of(text), self.store.url_of(state), earlier)
 
     def keep_no_summary(self, key: str) -> None:
         """The document has no content; a summary that it had is kept under another name."""
-        if self._keep_earlier(key, None) is not None:
-            self.store.delete(f"summaries/{key}.md")
+        if self._put(f"summaries/{key}.md", None) is not None:
+            self._put(f"summaries/{key}.json", None)
 
     def running_summary(self, key: str | None, folded: ChunkFolded) -> dg.AssetMaterialization:
         """The event of one chunk; small, since there is one for each (f14)."""
@@ -96,7 +110,9 @@ class DocumentRun:
         if isinstance(outcome, Summarized | Stopped):
             folder = f"{trace.folder_of(self.run_id)}{key or ''}".rstrip("/")
             told |= {
-                md.PREVIEW_KEY: dg.MetadataValue.md(md.without_images(md.preview(outcome.summary))),
+                md.PREVIEW_KEY: dg.MetadataValue.md(
+                    md.without_images(md.preview(outcome.readable))
+                ),
                 md.WORDS: count_words(outcome.summary),
                 md.CHUNKS: outcome.chunks,
                 md.RESUMED_FROM: outcome.resumed_from,
@@ -109,9 +125,18 @@ class DocumentRun:
             told[md.ENDS_RUN] = outcome.ends_run
         return told
 
-    def _keep_earlier(self, key: str, new: bytes | None) -> bytes | None:
-        earlier = self.store.read(f"summaries/{key}.md")
-        if earlier is not None and earlier != new:
+    def _put(self, name: str, text: str | None) -> str | None:
+        """Write `text`, or have no such file; what was there before, kept under another name."""
+        data = None if text is None else text.encode()
+        earlier = self.store.read(name)
+        if earlier is None and data is None:
+            return None
+        if earlier is not None and earlier != data:
+            stem, _, ending = name.rpartition(".")
             mark = hashlib.sha256(earlier).hexdigest()[:16]
-            self.store.write(f"summaries/{key}.earlier-{mark}.md", earlier)
-        return earlier
+            self.store.write(f"{stem}.earlier-{mark}.{ending}", earlier)
+        if data is None:
+            self.store.delete(name)
+        elif earlier != data:
+            self.store.write(name, data)
+        return None if earlier is None else earlier.decode("utf-8", "replace").removesuffix("\n")

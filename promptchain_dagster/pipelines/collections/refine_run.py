@@ -93,8 +93,7 @@ class RefineRun:
         try:
             if isinstance(outcome, Summarized):
                 assert self._key is not None
-                kept = self._document.keep_summary(self._key, outcome.summary)
-                told[md.PATH] = dg.MetadataValue.path(kept.path)
+                told |= self._document.keep_summary(self._key, outcome).metadata
             result, path = self._keep(outcome)
         except StoreError as error:
             raise self.failure(Unreadable(error=str(error))) from None

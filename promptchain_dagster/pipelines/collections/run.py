@@ -156,7 +156,9 @@ class CollectionRun:
             note = self._done(opened, outcome)
         elif isinstance(outcome, NoContent):
             self._run.keep_no_summary(key)
-            note = self._note(opened, self._told(opened, outcome), summary="", chunks=0)
+            note = self._note(
+                opened, self._told(opened, outcome), summary="", readable="", chunks=0
+            )
         else:
             assert isinstance(outcome, Stopped | Unreadable)
             told = self._told(opened, outcome)
@@ -167,16 +169,14 @@ class CollectionRun:
         self._writer.add(note)
 
     def _done(self, opened: Opened, outcome: Summarized) -> DoneNote:
-        kept = self._run.keep_summary(opened.key, outcome.summary)
-        told = {
-            **self._told(opened, outcome),
-            md.PATH: dg.MetadataValue.path(kept.path),
-        }
+        kept = self._run.keep_summary(opened.key, outcome)
+        told = {**self._told(opened, outcome), **kept.metadata}
         before = count_words(kept.earlier) if kept.earlier is not None else None
         return self._note(
             opened,
             told,
             summary=outcome.summary,
+            readable=outcome.readable,
             chunks=outcome.chunks,
             previous=before,
             checkpoints=outcome.checkpoints,
@@ -188,6 +188,7 @@ class CollectionRun:
         told: md.Metadata,
         *,
         summary: str,
+        readable: str,
         chunks: int,
         previous: int | None = None,
         checkpoints: Sequence[str] = (),
@@ -200,6 +201,7 @@ class CollectionRun:
             folded=opened.last.index if opened.last else chunks,
             shrinkings=opened.shrinkings,
             previous=previous,
+            words=count_words(summary),
         )
         return DoneNote(
             key=opened.key,
@@ -207,7 +209,7 @@ class CollectionRun:
             content_hash=opened.content_hash,
             data_version=hashlib.sha256(summary.encode()).hexdigest(),
             told=told,
-            verdict=judge_summary(summary, made) if self._config.checks else None,
+            verdict=judge_summary(readable, made) if self._config.checks else None,
             checkpoints=checkpoints,
         )
 

@@ -37,8 +37,8 @@ DOCUMENT_TYPE = "collection of document summaries"
 @dataclass(frozen=True)
 class Collected:
     """The summaries of a collection as one text, in the order in which the documents were
-    registered, so that it grows at its end. `missing` are paths of documents without a summary,
-    `empty` of those without content."""
+    registered, so that it grows at its end; typed states as the Markdown of them. `missing` are
+    paths of documents without a summary, `empty` of those without content."""
 
     text: str
     summaries: int
@@ -124,7 +124,7 @@ def _materialize(
     if isinstance(outcome, Stopped):
         raise dg.Failure(md.preview(outcome.error), told, allow_retries=False)
     if isinstance(outcome, Summarized):
-        told[md.PATH] = dg.MetadataValue.path(run.keep_summary(NAME, outcome.summary).path)
+        told |= run.keep_summary(NAME, outcome).metadata
         content_hash = hashlib.sha256(collected.text.encode()).hexdigest()
         digest = digest_of(content_hash, summary_recipe(settings, model.settings()))
         state.mark_done(NAME, digest, run.run_id, checkpoints=outcome.checkpoints)

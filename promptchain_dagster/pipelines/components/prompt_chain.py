@@ -1,7 +1,6 @@
 """`PromptChainComponent`: a chain of one's own, written in YAML, as a job."""
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from promptchain_dagster.chain.accept import AcceptSpec, Bar, Criterion
 from promptchain_dagster.chain.chain import Chain
 from promptchain_dagster.chain.step import PromptStep, Step, ToolStep
 from promptchain_dagster.errors import ChainDefinitionError
+from promptchain_dagster.importing import imported
 from promptchain_dagster.pipelines.chain_job import chain_job
 from promptchain_dagster.prompts import PromptTemplate
 
@@ -85,7 +85,7 @@ class PromptChainComponent(dg.Component, dg.Model, dg.Resolvable):
 
 def _inputs(given: str | dict[str, str]) -> type[BaseModel]:
     if isinstance(given, str):
-        model = _imported(given, "inputs")
+        model = imported(given, "inputs")
         if not (isinstance(model, type) and issubclass(model, BaseModel)):
             raise ChainDefinitionError(f"inputs: {given!r} is no pydantic model")
         return model
@@ -106,12 +106,12 @@ def _step(given: StepModel, known: Mapping[str, Any], folder: Path) -> Step:
         "max_retries_per_step": given.max_retries_per_step,
     }
     if given.function is not None:
-        return ToolStep(function=_imported(given.function, f"{where}: function"), **shared)
+        return ToolStep(function=imported(given.function, f"{where}: function"), **shared)
     if given.prompt_file is not None:
         prompt = PromptTemplate.from_file(folder / given.prompt_file)
     else:
         prompt = PromptTemplate(given.prompt or "", given.name)
-    kind = _TYPES.get(given.output_type) or _imported(given.output_type, f"{where}: output_type")
+    kind = _TYPES.get(given.output_type) or imported(given.output_type, f"{where}: output_type")
     # A slot that nothing fills is told of by the chain, with what there is.
     reads = {name: known.get(name, str) for name in prompt.variables}
     return PromptStep(prompt=prompt, reads=reads, output_type=kind, **shared)
@@ -119,7 +119,7 @@ def _step(given: StepModel, known: Mapping[str, Any], folder: Path) -> Step:
 
 def _criterion(given: str | dict[str, Any], where: str) -> Criterion:
     if isinstance(given, str) and "." in given:
-        found = _imported(given, f"{where}: accept")
+        found = imported(given, f"{where}: accept")
         if not isinstance(found, Criterion):
             raise ChainDefinitionError(f"{where}: accept: {given!r} is no Criterion")
         return found
@@ -135,11 +135,3 @@ def _criterion(given: str | dict[str, Any], where: str) -> Criterion:
         return getattr(criteria, name)(**parameters)
     except (TypeError, ValueError, ChainDefinitionError) as error:
         raise ChainDefinitionError(f"{where}: accept: {name}: {error}") from None
-
-
-def _imported(path: str, what: str) -> Any:
-    module, _, name = path.rpartition(".")
-    try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ChainDefinitionError(f"{what}: {path!r} can't be imported: {error}") from None

@@ -6,7 +6,9 @@ from pydantic import Field
 from promptchain_dagster.errors import PromptChainError
 from promptchain_dagster.pipelines.automation import new_documents, nightly_summaries
 from promptchain_dagster.pipelines.summary_assets import summary_assets
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.settings import RefineSettings
+from promptchain_dagster.refine.steps import summary_refine
 
 
 class DocumentSummariesComponent(dg.Component, dg.Model, dg.Resolvable):
@@ -15,6 +17,9 @@ class DocumentSummariesComponent(dg.Component, dg.Model, dg.Resolvable):
     document_type: str = Field(default="document", description="What a prompt calls a document.")
     chunk_tokens: int = Field(default=2000, description="The most tokens of a chunk.")
     max_words: int = Field(default=500, description="The length cap of a summary.")
+    refine: str | None = Field(
+        default=None, description="The import path of a Refine of one's own, as minutes.refine."
+    )
     cron: str = Field(default="0 2 * * *", description="When nightly_summaries looks.")
     timezone: str = Field(default="UTC", description="The time zone of cron, as Europe/Berlin.")
     max_documents_per_night: int = Field(default=500, description="The most that a night asks for.")
@@ -22,7 +27,8 @@ class DocumentSummariesComponent(dg.Component, dg.Model, dg.Resolvable):
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
         try:
-            settings = RefineSettings(self.document_type, self.chunk_tokens, self.max_words)
+            refine = Refine.named(self.refine) if self.refine else summary_refine()
+            settings = RefineSettings(self.document_type, self.chunk_tokens, self.max_words, refine)
             made = summary_assets(settings=settings, group_name=self.group_name)
             night = nightly_summaries(
                 cron=self.cron,
