@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.forks import Forked, ForkServer
 
 ROOT = Path(__file__).parents[2]
 KEY = "sk-planted-0123456789abcdef"
@@ -34,8 +35,8 @@ class Done:
 class Command:
     """`promptchain` in the working folder `cwd`, with a key of its own in the environment."""
 
-    def __init__(self, cwd: Path, dagster_home: Path) -> None:
-        self.cwd = cwd
+    def __init__(self, cwd: Path, dagster_home: Path, forks: ForkServer) -> None:
+        self.cwd, self._forks = cwd, forks
         self.home = cwd / "home"
         self.env = {
             **os.environ,
@@ -45,18 +46,12 @@ class Command:
             "PYTHONPATH": str(ROOT),
         }
 
-    def start(self, *args: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "promptchain_dagster.cli", *args],
-            cwd=self.cwd,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    def start(self, *args: str) -> Forked:
+        return self._forks.start(*args, cwd=self.cwd, env=self.env)
 
-    def finish(self, process: subprocess.Popen[str]) -> Done:
+    def finish(self, process: Forked | subprocess.Popen[str]) -> Done:
         out, err = process.communicate(timeout=200)
+        assert process.returncode is not None
         done = Done(process.returncode, out, err)
         assert KEY not in done.out + done.err
         assert "Traceback" not in done.err
@@ -72,9 +67,15 @@ def dagster_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cli") / "dagster"
 
 
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    with ForkServer(tmp_path_factory.mktemp("forks")) as forks:
+        yield forks
+
+
 @pytest.fixture
-def command(tmp_path: Path, dagster_home: Path) -> Iterator[Command]:
-    command = Command(tmp_path, dagster_home)
+def command(tmp_path: Path, dagster_home: Path, forks: ForkServer) -> Iterator[Command]:
+    command = Command(tmp_path, dagster_home, forks)
     yield command
     for file in command.home.rglob("*"):
         assert not file.is_file() or KEY.encode() not in file.read_bytes(), file
