@@ -34,10 +34,12 @@ from promptchain_dagster.prompts import PromptTemplate
 from promptchain_dagster.refine.checkpoints import Checkpoints
 from promptchain_dagster.refine.chunking import Chunk, split_text
 from promptchain_dagster.refine.collection import summarize_collection
+from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.documents import Document, load_document
 from promptchain_dagster.refine.fold import refine_document
 from promptchain_dagster.refine.outcome import NoContent, Stopped, Summarized
 from promptchain_dagster.refine.settings import RefineSettings
+from promptchain_dagster.refine.steps import summary_refine
 from promptchain_dagster.store import Store, open_store
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "PromptStep",
     "PromptTemplate",
     "Reason",
+    "Refine",
     "RefineSettings",
     "Stopped",
     "Store",
@@ -86,4 +89,5 @@ __all__ = [
     "run_chain",
     "split_text",
     "summarize_collection",
+    "summary_refine",
 ]

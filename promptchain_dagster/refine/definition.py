@@ -41,6 +41,9 @@ _OF_STATE: Mapping[str, Any] = {"document_type": OneLine, "max_words": _Count}
 SUMMARY = "summary"
 """A text state of this name is read as a summary is (`refine.replies`)."""
 
+CAN_BE_CARRIED_ON = "can_be_carried_on"
+"""The criterion that every typed state is held to, beside those of its step."""
+
 
 class Refine:
     """One step for each chunk, and one, if any, for a state over the length cap.
@@ -136,8 +139,10 @@ class Refine:
         """`step`, its output held to coming back from a checkpoint."""
         if self.gives_text:
             return step
-        comes_back = Criterion("can_be_carried_on", self._does_not_come_back)
-        return dataclasses.replace(step, accept=AcceptSpec(*step.accept.criteria, comes_back))
+        comes_back = Criterion(CAN_BE_CARRIED_ON, self._does_not_come_back)
+        # The step may be that of another refine, and held to it already.
+        given = [one for one in step.accept.criteria if one.name != CAN_BE_CARRIED_ON]
+        return dataclasses.replace(step, accept=AcceptSpec(*given, comes_back))
 
     def _does_not_come_back(self, state: Any, fields: Mapping[str, Any]) -> Iterable[str]:
         text = self.text_of(state)

@@ -119,6 +119,8 @@ def summary_cases() -> list[tuple[list[str], str]]:
         (["good.md", "--chunk-tokens", "-5"], "--chunk-tokens is -5"),
         (["good.md", "--max-words", "0"], "--max-words is 0, must be an integer from 1 to 50,000"),
         (["good.md", "--document-type", ""], "--document-type"),
+        (["good.md", "--refine", "nowhere.refine"], "--refine: 'nowhere.refine' can't be imported"),
+        (["good.md", "--refine", "json.dumps"], "--refine: 'json.dumps' is no Refine"),
         (["good.md", "--document-type", "a\nb"], "--document-type"),
         ([], "PATH..."),
     ]

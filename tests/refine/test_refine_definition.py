@@ -14,7 +14,7 @@ from promptchain_dagster.prompts import PromptTemplate
 from promptchain_dagster.refine.definition import Refine
 from promptchain_dagster.refine.settings import RefineSettings
 from promptchain_dagster.refine.steps import summary_refine
-from tests.support.minutes import READS, Actions, shorten, step
+from tests.support.minutes import READS, Actions, minutes, shorten, step
 
 STATE = "<open>{{ actions }}</open>\n<part>{{ chunk }}</part>"
 
@@ -164,3 +164,13 @@ def test_all_that_the_fold_gives_may_be_read() -> None:
     """Six fields, each by its type."""
     refine = Refine(step(reads={**READS}))
     assert set(refine.step.reads) == {*READS, "actions"}
+
+
+def test_the_steps_of_one_refine_make_another() -> None:
+    """As where only a compress step is added; the same steps are the same refine."""
+    own = minutes()
+    again = Refine(own.step, compress=own.compress)
+    assert again.fingerprint == own.fingerprint
+    names = [one.name for one in again.step.accept.criteria]
+    assert names == ["everyone_is_named", "can_be_carried_on"]
+    assert Refine(own.step).fingerprint != own.fingerprint
