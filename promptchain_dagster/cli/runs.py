@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 DAGSTER_FOLDER = Path(".promptchain") / "dagster"
+DEFINITIONS = "promptchain_dagster.pipelines.definitions"
 
 OnEvent = Callable[["DagsterEvent", str], None]
 """Hears each event of a run, with the run's id, in whichever thread it comes up."""
@@ -167,8 +168,9 @@ def _resource_config(common: Common) -> dict[str, Any]:
     }
 
 
-def _origin(job_name: str) -> RemoteJobOrigin | None:
-    """The job in the code location that `workspace.yaml` loads: the UI retries the run there."""
+def _origin(job_name: str) -> RemoteJobOrigin:
+    """The job in the code location that is loaded, from this folder's `workspace.yaml` or from the
+    installed package: the UI retries the run there."""
     from dagster._core.definitions.repository_definition import SINGLETON_REPOSITORY_NAME
     from dagster._core.remote_origin import (
         ManagedGrpcPythonEnvCodeLocationOrigin,
@@ -178,16 +180,13 @@ def _origin(job_name: str) -> RemoteJobOrigin | None:
     from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
     file = Path(str(resources.files("promptchain_dagster"))).parent / "definitions.py"
-    if not file.is_file():
-        return None
-    location = ManagedGrpcPythonEnvCodeLocationOrigin(
-        LoadableTargetOrigin(
-            executable_path=sys.executable,
-            python_file=str(file),
-            working_directory=str(file.parent),
-        ),
-        location_name=file.name,
-    )
+    if file.is_file():
+        name = file.name
+        where = {"python_file": str(file), "working_directory": str(file.parent)}
+    else:
+        name, where = DEFINITIONS, {"module_name": DEFINITIONS}
+    target = LoadableTargetOrigin(executable_path=sys.executable, **where)
+    location = ManagedGrpcPythonEnvCodeLocationOrigin(target, location_name=name)
     return RemoteJobOrigin(RemoteRepositoryOrigin(location, SINGLETON_REPOSITORY_NAME), job_name)
 
 

@@ -35,7 +35,7 @@ PRELOADED = (
     "dagster._core.storage.event_log.sqlite.sqlite_event_log",
     "dagster._core.storage.legacy_storage",
     "dagster._core.storage.local_compute_log_manager",
-    "definitions",
+    "promptchain_dagster.pipelines.definitions",
     "genai_prices.data",
     "genai_prices.decompose",
     "httpcore2",
