@@ -157,11 +157,12 @@ class Trail:
         if data is None:
             return None
         summary = _unpack(data, self._keys[index - 1], uncompressed)
-        if summary is None or self._refine.state_in(summary) is None:
+        good = summary is not None and self._refine.state_in(summary) is not None
+        if not good:
+            what = "damaged" if summary is None else "no longer valid"
             where = self._store.url_of(key)
-            warnings.append(f"the checkpoint of chunk {index} is damaged and was not used: {where}")
-            return None
-        return summary
+            warnings.append(f"the checkpoint of chunk {index} is {what} and was not used: {where}")
+        return summary if good else None
 
 
 def _keys(
